@@ -1,0 +1,155 @@
+"""Qwen2 and Qwen3: one decoder core as Flax modules, and the pure function a study calls.
+
+Pre-norm blocks, grouped-query attention with rotary embeddings, SwiGLU. Layers are stacked on a leading axis L and
+scanned, so that any depth compiles as one. Parity with `transformers` is tested layer by layer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from models.attention import merge, partial_softmax, visible
+from models.context import Context, Segment
+from models.qwen.config import QwenConfig
+from models.rope import rotate
+
+Array = jax.Array
+GROUP = "full"  # the one layer group: full attention in every layer
+
+
+class RMSNorm(nnx.Module):
+    """y = x / rms(x) * w; the mean of squares in float32, the normalised value cast before the weight (Qwen)."""
+
+    def __init__(self, size: int, eps: float, dtype: Any):
+        self.weight = nnx.Param(jnp.ones((size,), dtype))
+        self.eps = eps
+
+    def __call__(self, x: Array) -> Array:
+        wide = x.astype(jnp.float32)
+        wide = wide * jax.lax.rsqrt(jnp.mean(wide * wide, -1, keepdims=True) + self.eps)
+        weight = self.weight[...]
+        return wide.astype(x.dtype) * weight.reshape((1,) * (x.ndim - 1) + weight.shape)
+
+
+class Linear(nnx.Module):
+    """y = x W + b with W [in, out]; sums in float32."""
+
+    def __init__(self, size_in: int, size_out: int, bias: bool, dtype: Any, rngs: nnx.Rngs):
+        self.kernel = nnx.Param(jax.random.normal(rngs.params(), (size_in, size_out), dtype) * size_in**-0.5)
+        self.bias = nnx.Param(jnp.zeros((size_out,), dtype)) if bias else None
+
+    def __call__(self, x: Array) -> Array:
+        y = jnp.einsum("btd,df->btf", x, self.kernel[...], preferred_element_type=jnp.float32).astype(x.dtype)
+        return y if self.bias is None else y + self.bias[...][None, None]
+
+
+class Attention(nnx.Module):
+    def __init__(self, c: QwenConfig, dtype: Any, rngs: nnx.Rngs):
+        self.q_proj = Linear(c.hidden_size, c.num_heads * c.head_dim, c.qkv_bias, dtype, rngs)
+        self.k_proj = Linear(c.hidden_size, c.num_kv_heads * c.head_dim, c.qkv_bias, dtype, rngs)
+        self.v_proj = Linear(c.hidden_size, c.num_kv_heads * c.head_dim, c.qkv_bias, dtype, rngs)
+        self.o_proj = Linear(c.num_heads * c.head_dim, c.hidden_size, c.output_bias, dtype, rngs)
+        self.q_norm = RMSNorm(c.head_dim, c.norm_eps, dtype) if c.head_norms else None
+        self.k_norm = RMSNorm(c.head_dim, c.norm_eps, dtype) if c.head_norms else None
+        self.config = c
+
+    def __call__(
+        self, x: Array, positions: Array, cached: tuple[tuple[Array, Array], ...], masks: tuple[Array, ...]
+    ) -> tuple[Array, Array, Array]:
+        c = self.config
+        b, t, _ = x.shape
+        q = self.q_proj(x).reshape(b, t, c.num_heads, c.head_dim)
+        k = self.k_proj(x).reshape(b, t, c.num_kv_heads, c.head_dim)
+        v = self.v_proj(x).reshape(b, t, c.num_kv_heads, c.head_dim)
+        if self.q_norm is not None and self.k_norm is not None:
+            q, k = self.q_norm(q), self.k_norm(k)
+        q, k = rotate(q, positions, c.rope), rotate(k, positions, c.rope)
+        q = (q * c.head_dim**-0.5).reshape(b, t, c.num_kv_heads, -1, c.head_dim)
+        parts = [partial_softmax(q, sk, sv, m) for (sk, sv), m in zip((*cached, (k, v)), masks, strict=True)]
+        out = merge(parts).reshape(b, t, c.num_heads * c.head_dim).astype(x.dtype)
+        return self.o_proj(out), k, v
+
+
+class MLP(nnx.Module):
+    def __init__(self, c: QwenConfig, dtype: Any, rngs: nnx.Rngs):
+        self.gate_proj = Linear(c.hidden_size, c.intermediate_size, False, dtype, rngs)
+        self.up_proj = Linear(c.hidden_size, c.intermediate_size, False, dtype, rngs)
+        self.down_proj = Linear(c.intermediate_size, c.hidden_size, False, dtype, rngs)
+
+    def __call__(self, x: Array) -> Array:
+        return self.down_proj(jax.nn.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class Layer(nnx.Module):
+    def __init__(self, c: QwenConfig, dtype: Any, rngs: nnx.Rngs):
+        self.input_norm = RMSNorm(c.hidden_size, c.norm_eps, dtype)
+        self.attention = Attention(c, dtype, rngs)
+        self.post_norm = RMSNorm(c.hidden_size, c.norm_eps, dtype)
+        self.mlp = MLP(c, dtype, rngs)
+
+    def __call__(
+        self, x: Array, positions: Array, cached: tuple[tuple[Array, Array], ...], masks: tuple[Array, ...]
+    ) -> tuple[Array, Array, Array]:
+        y, k, v = self.attention(self.input_norm(x), positions, cached, masks)
+        x = x + y
+        return x + self.mlp(self.post_norm(x)), k, v
+
+
+class Qwen(nnx.Module):
+    """Holds the parameters; `layers` has every parameter stacked on a leading axis L."""
+
+    def __init__(self, c: QwenConfig, dtype: Any = jnp.float32, rngs: nnx.Rngs | None = None):
+        rngs = nnx.Rngs(0) if rngs is None else rngs
+        self.embedding = nnx.Param(jax.random.normal(rngs.params(), (c.vocab_size, c.hidden_size), dtype) * 0.02)
+        self.layers = nnx.vmap(lambda r: Layer(c, dtype, r))(rngs.fork(split=c.num_layers))
+        self.norm = RMSNorm(c.hidden_size, c.norm_eps, dtype)
+        self.head = None if c.tied else nnx.Param(jax.random.normal(rngs.params(), (c.vocab_size, c.hidden_size), dtype) * 0.02)
+
+    def __call__(
+        self, tokens: Array, positions: Array, context: Context, valid: Array | None, at: Array | None
+    ) -> tuple[Array, Segment]:
+        valid = jnp.ones(tokens.shape, bool) if valid is None else valid
+        masks = (*(visible(positions, s.positions, s.valid) for s in context), visible(positions, positions, valid))
+        graphdef, stacked = nnx.split(self.layers)
+
+        def block(x: Array, layer: Any) -> tuple[Array, tuple[Array, Array]]:
+            params, cached = layer
+            x, k, v = nnx.merge(graphdef, params)(x, positions, cached, masks)
+            return x, (k, v)
+
+        cached = tuple((s.keys[GROUP], s.values[GROUP]) for s in context)
+        x, (keys, values) = jax.lax.scan(block, self.embedding[...][tokens], (stacked, cached))
+        if at is not None:
+            x = jnp.take_along_axis(x, at[:, :, None], axis=1)
+        head = self.embedding[...] if self.head is None else self.head[...]
+        logits = jnp.einsum("btd,vd->btv", self.norm(x), head, preferred_element_type=jnp.float32)
+        return logits, Segment({GROUP: keys}, {GROUP: values}, positions, valid)
+
+
+def extend(
+    graphdef: nnx.GraphDef,
+    params: Any,
+    tokens: Array,
+    positions: Array,
+    context: Context = (),
+    valid: Array | None = None,
+    at: Array | None = None,
+) -> tuple[Array, Segment]:
+    """Reads `tokens` after `context`: their logits, and the segment they make. Nothing is mutated.
+
+    Args:
+      graphdef, params: `nnx.split(Qwen(...))`; the first is static, the second a pytree.
+      tokens: int32 [B, T].
+      positions: int32 [B, T], absolute; a key is seen by queries at or after its position.
+      context: segments of batch 1 (shared) or B.
+      valid: bool [B, T]; False marks padding, seen by nobody. Default: all valid.
+      at: int32 [B, Q], which of the T tokens to give logits for. Default: all.
+
+    Returns:
+      logits float32 [B, T or Q, V] and the new segment (batch B, T slots).
+    """
+    return nnx.merge(graphdef, params)(tokens, positions, context, valid, at)
