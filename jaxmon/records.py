@@ -1,12 +1,16 @@
 """A record is an ordered list of attribute sentences, a question, options with codes, and a target.
 
-Knows: how an attribute is removed (exactly its sentence, nothing else) and how the user's message is written out.
+Knows: how an attribute is removed (exactly its sentence, nothing else), how the user's message is written out, and how
+a seeded part of many records is drawn.
 Does not know: chat templates, tokens, any one data set.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+from collections.abc import Sequence
+from collections import Counter
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,12 +55,17 @@ class Record:
             ("attributes with the sentence", [a.sentence for a in self.attributes]),
             ("options with the code", [o.code for o in self.options]),
         ):
-            if doubled := sorted({n for n in names if names.count(n) > 1}):
+            if doubled := sorted(n for n, times in Counter(names).items() if times > 1):
                 raise ValueError(f"record {self.id}: two {kind} {doubled[0]!r}")
         if self.target not in {o.code for o in self.options}:
             raise ValueError(f"record {self.id}: target {self.target!r} is not among the options")
-        if broken := [a.name for a in self.attributes if not a.sentence.strip() or "\n" in a.sentence]:
+        # splitlines, not "\n": a form feed or U+2028 would also break "one attribute, one line".
+        if broken := [a.name for a in self.attributes if not a.sentence.strip() or len(a.sentence.splitlines()) != 1]:
             raise ValueError(f"record {self.id}: the sentence of {broken[0]!r} must be one non-empty line")
+        if nameless := [a.sentence for a in self.attributes if not a.name.strip()]:
+            raise ValueError(f"record {self.id}: the attribute with the sentence {nameless[0]!r} has no name")
+        if spaced := [o.code for o in self.options if not o.code or o.code.split() != [o.code]]:
+            raise ValueError(f"record {self.id}: the option code {spaced[0]!r} must be one word")
 
 
 def remove(record: Record, name: str) -> Record:
@@ -85,3 +94,25 @@ def message(record: Record, instruction: str) -> str:
     if instruction:
         lines.append(instruction)
     return "\n".join(lines)
+
+
+def draw(records: Sequence[Record], per_class: int, seed: int) -> list[Record]:
+    """`per_class` records of every ground-truth class, by the hash of (seed, id).
+
+    The draw depends on the ids alone: not on the order of `records`, nor on what other classes hold; a larger
+    `per_class` keeps what a smaller one had drawn. Classes come in sorted order.
+
+    Raises:
+      ValueError: `per_class` is not positive, an id occurs twice, or a class has fewer records than asked for.
+    """
+    if per_class < 1:
+        raise ValueError(f"per_class is {per_class}; it must be at least 1")
+    if len({r.id for r in records}) != len(records):
+        raise ValueError("two records share one id: a draw by id would be ambiguous")
+    drawn: list[Record] = []
+    for label in sorted({r.label for r in records}):
+        members = [r for r in records if r.label == label]
+        if len(members) < per_class:
+            raise ValueError(f"class {label!r} has {len(members)} records; {per_class} are asked for")
+        drawn += sorted(members, key=lambda r: hashlib.sha256(f"{seed} {r.id}".encode()).digest())[:per_class]
+    return drawn
