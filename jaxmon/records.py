@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
 from collections import Counter
+from collections.abc import Sequence
 
 
 @dataclasses.dataclass(frozen=True)

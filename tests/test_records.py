@@ -72,7 +72,7 @@ BAD = {
 
 @pytest.mark.parametrize("line", BAD)
 def test_bad_records_are_refused_with_one_line(line):
-    with pytest.raises(ValueError, match="^record r1: ") as error:
+    with pytest.raises(ValueError, match=r"^record r1: ") as error:
         record(**BAD[line])
     assert line in str(error.value)
     assert "\n" not in str(error.value)
@@ -100,7 +100,7 @@ def test_draws_ignore_the_order_and_nest(seed, few, more, order):
 
 
 def test_draws_are_uniform_over_seeds():
-    """Each of 7 records is the first drawn w.p. 1/7: over 7,000 seeds 1,000 times, SD 29.3; 6 SD, false alarm < 1e-7."""
+    """Each of 7 records comes first w.p. 1/7: 1,000 times in 7,000 seeds, SD 29.3; 6 SD: false alarm < 1e-7."""
     members = [r for r in POOL if r.label == "B"]
     counts = dict.fromkeys((r.id for r in members), 0)
     for seed in range(7000):
