@@ -1,10 +1,17 @@
-"""The live fields of a Qwen2 or Qwen3 checkpoint; the difference of the two families is data here, not code."""
+"""The live fields of a Qwen2 or Qwen3 checkpoint; the difference of the two families is data here, not code.
+
+Knows: what each field of config.json does. A field is live (it sets something below), inert (INERT says why) or
+refused by name. Does not know: files, tensors.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
-from models.rope import Rope
+from models.checkpoint import CheckpointError
+from models.rope import Rope, make_rope
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,3 +35,174 @@ class QwenConfig:
     output_bias: bool
     head_norms: bool
     max_positions: int
+
+
+SIZES = (
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "max_position_embeddings",
+)
+LIVE = {
+    "qwen2": {
+        *SIZES,
+        "head_dim",
+        "rms_norm_eps",
+        "rope_theta",
+        "rope_scaling",
+        "rope_parameters",
+        "tie_word_embeddings",
+    },
+    "qwen3": {
+        *SIZES,
+        *("head_dim", "rms_norm_eps", "rope_theta", "rope_scaling", "rope_parameters", "tie_word_embeddings"),
+        "attention_bias",
+    },
+}
+CHECKED = {  # one value is built; any other is refused
+    "hidden_act": ("silu",),
+    "use_sliding_window": (False, None),
+    "is_encoder_decoder": (False,),
+    "chunk_size_feed_forward": (0,),
+    "quantization_config": (None,),
+}
+INERT = {
+    "model_type": "chose this reader",
+    "architectures": "checked against the family",
+    "layer_types": "checked: full attention only",
+    "sliding_window": "used only with use_sliding_window, which must be off",
+    "max_window_layers": "used only with use_sliding_window, which must be off",
+    "attention_dropout": "training only",
+    "initializer_range": "training only",
+    "use_cache": "the caller holds the cache here",
+    "bos_token_id": "Qwen prepends no token",
+    "pad_token_id": "padding is a mask here",
+    "eos_token_id": "joins the stop set, outside the network",
+    "torch_dtype": "the dtype is chosen at loading",
+    "dtype": "the dtype is chosen at loading",
+    "transformers_version": "a label",
+    "_name_or_path": "a label",
+    "_attn_implementation_autoset": "which kernel, not what it computes",
+    "output_attentions": "what is returned, not what is computed",
+    "output_hidden_states": "what is returned, not what is computed",
+    "return_dict": "what is returned, not what is computed",
+    "id2label": "classification heads only",
+    "label2id": "classification heads only",
+    "problem_type": "classification heads only",
+}
+
+
+def from_hf(fields: Mapping[str, Any]) -> QwenConfig:
+    """Reads the fields of config.json (legacy `rope_scaling` or `rope_parameters`).
+
+    Raises:
+      CheckpointError: a field that is unknown, missing, contradictory or out of range, by name.
+    """
+    family = fields.get("model_type")
+    if family not in LIVE:
+        raise CheckpointError(f"model_type {family!r} is not supported (have {', '.join(LIVE)})")
+    if unknown := sorted(set(fields) - LIVE[family] - set(CHECKED) - set(INERT)):
+        raise CheckpointError(
+            f"config field {', '.join(unknown)} is not understood for {family}; it may change the model"
+        )
+    for name, allowed in CHECKED.items():
+        if name in fields and fields[name] not in allowed:
+            raise CheckpointError(f"config field {name} is {fields[name]!r}; only {allowed[0]!r} is built")
+    sizes = {name: _size(fields, name) for name in SIZES if name != "num_key_value_heads"}
+    layers, heads, width = sizes["num_hidden_layers"], sizes["num_attention_heads"], sizes["hidden_size"]
+    _full_attention(fields, family, layers)
+    kv_heads = heads if fields.get("num_key_value_heads", 0) is None else _size(fields, "num_key_value_heads")
+    if heads % kv_heads:
+        raise CheckpointError(
+            f"config field num_attention_heads ({heads}) is not a multiple of num_key_value_heads ({kv_heads})"
+        )
+    if fields.get("head_dim") is None:
+        if width % heads:
+            raise CheckpointError(
+                f"config field hidden_size ({width}) is not a multiple of num_attention_heads ({heads})"
+            )
+        if family == "qwen3":  # transformers would take 128, others D/N: a silent choice could be the wrong one
+            raise CheckpointError("config field head_dim is missing")
+    head_dim = width // heads if fields.get("head_dim") is None else _size(fields, "head_dim")
+    if head_dim % 2:
+        raise CheckpointError(f"config field head_dim ({head_dim}) is odd; rotary embeddings turn pairs")
+    bias = _flag(fields, "attention_bias")
+    return QwenConfig(
+        vocab_size=sizes["vocab_size"],
+        hidden_size=width,
+        intermediate_size=sizes["intermediate_size"],
+        num_layers=layers,
+        num_heads=heads,
+        num_kv_heads=kv_heads,
+        head_dim=head_dim,
+        rope=_rope(fields, head_dim, sizes["max_position_embeddings"]),
+        norm_eps=_positive(fields, "rms_norm_eps"),
+        tied=_flag(fields, "tie_word_embeddings"),
+        qkv_bias=family == "qwen2" or bias,
+        output_bias=bias,
+        head_norms=family == "qwen3",
+        max_positions=sizes["max_position_embeddings"],
+    )
+
+
+def _full_attention(fields: Mapping[str, Any], family: str, layers: int) -> None:
+    want = {"qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}[family]
+    if fields.get("architectures") not in (None, [want]):
+        raise CheckpointError(f"config field architectures is {fields['architectures']}; only [{want!r}] is built")
+    types = fields.get("layer_types")
+    if types is not None and list(types) != ["full_attention"] * layers:
+        raise CheckpointError(f"config field layer_types must be {layers} times 'full_attention', got {types}")
+
+
+def _rope(fields: Mapping[str, Any], head_dim: int, max_positions: int) -> Rope:
+    old, new = fields.get("rope_scaling"), fields.get("rope_parameters")
+    for name, value in (("rope_scaling", old), ("rope_parameters", new)):
+        if value is not None and not isinstance(value, Mapping):
+            raise CheckpointError(f"config field {name} must be an object or null, got {value!r}")
+    if old and new and _canonical(old) != _canonical(new):
+        raise CheckpointError("config fields rope_scaling and rope_parameters contradict each other")
+    scaling = new or old or {}
+    thetas = {
+        float(_positive(f, "rope_theta")) for f in (fields, old or {}, new or {}) if f.get("rope_theta") is not None
+    }
+    if len(thetas) != 1:
+        raise CheckpointError(
+            f"config field rope_theta {'is missing' if not thetas else f'has two values {sorted(thetas)}'}"
+        )
+    try:
+        return make_rope(head_dim, thetas.pop(), scaling, max_positions)
+    except ValueError as error:
+        raise CheckpointError(f"config field {'rope_parameters' if new else 'rope_scaling'}: {error}") from None
+
+
+def _canonical(scaling: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {k: v for k, v in scaling.items() if v is not None and k not in ("type", "rope_type", "rope_theta")}
+    return {**kept, "rope_type": scaling.get("rope_type", scaling.get("type", "default"))}
+
+
+def _size(fields: Mapping[str, Any], name: str) -> int:
+    value = fields.get(name)
+    if value is None:
+        raise CheckpointError(f"config field {name} is missing")
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise CheckpointError(f"config field {name} must be a positive integer, got {value!r}")
+    return value
+
+
+def _positive(fields: Mapping[str, Any], name: str) -> float:
+    value = fields.get(name)
+    if value is None:
+        raise CheckpointError(f"config field {name} is missing")
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < float("inf"):
+        raise CheckpointError(f"config field {name} must be a positive number, got {value!r}")
+    return value
+
+
+def _flag(fields: Mapping[str, Any], name: str) -> bool:
+    value = fields.get(name, False)
+    if not isinstance(value, bool):
+        raise CheckpointError(f"config field {name} must be true or false, got {value!r}")
+    return value

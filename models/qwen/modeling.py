@@ -107,7 +107,9 @@ class Qwen(nnx.Module):
         self.embedding = nnx.Param(jax.random.normal(rngs.params(), (c.vocab_size, c.hidden_size), dtype) * 0.02)
         self.layers = nnx.vmap(lambda r: Layer(c, dtype, r))(rngs.fork(split=c.num_layers))
         self.norm = RMSNorm(c.hidden_size, c.norm_eps, dtype)
-        self.head = None if c.tied else nnx.Param(jax.random.normal(rngs.params(), (c.vocab_size, c.hidden_size), dtype) * 0.02)
+        self.head = (
+            None if c.tied else nnx.Param(jax.random.normal(rngs.params(), (c.vocab_size, c.hidden_size), dtype) * 0.02)
+        )
 
     def __call__(
         self, tokens: Array, positions: Array, context: Context, valid: Array | None, at: Array | None

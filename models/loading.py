@@ -1,0 +1,162 @@
+"""One door for checkpoints: a Hugging Face folder or a GGUF file becomes a Model.
+
+Knows: which families there are, and how a checkpoint, a name table and a config make parameters. Does not know: file
+formats (hf.py, gguf_file.py), the network (the family's folder), the study.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from tokenizers import Tokenizer
+
+from models.assign import fill
+from models.checkpoint import Checkpoint, CheckpointError
+from models.gguf_file import open_file
+from models.hf import open_folder
+from models.qwen.chat import Chat, choose
+from models.qwen.config import QwenConfig, from_hf
+from models.qwen.modeling import Qwen, extend
+from models.qwen.params import DERIVED, RULES, TWINS
+
+__all__ = ["CheckpointError", "Model", "load"]
+
+DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
+
+# Published thinking-mode sampling of Qwen3, and Qwen2.5's generation_config.json; a checkpoint's own file comes first.
+SAMPLING: Mapping[str, dict[str, float]] = {
+    "qwen2": {"temperature": 0.7, "top_k": 20, "top_p": 0.8, "min_p": 0.0},
+    "qwen3": {"temperature": 0.6, "top_k": 20, "top_p": 0.95, "min_p": 0.0},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A loaded model: everything a study needs, nothing of the study.
+
+    Attributes:
+      name: the folder's or file's name.
+      family: its model_type.
+      config: its shapes.
+      graphdef, params: the static and the array half of the network, for `extend`.
+      extend: the pure function of models/qwen/modeling.py.
+      tokenizer: tokenizers.Tokenizer; encode with add_special_tokens=False.
+      vocabulary: number of real token ids; logits of rows at or above it are padding and must not be sampled.
+      chat: how turns are written.
+      stop_ids: ids that end a turn: tokenizer, config, generation config and chat together.
+      sampling: published defaults: temperature, top_k (0 for off), top_p, min_p.
+      fingerprint: sha256 over the files' names and contents, and the dtype.
+    """
+
+    name: str
+    family: str
+    config: QwenConfig
+    graphdef: nnx.GraphDef
+    params: Any
+    extend: Callable[..., Any]
+    tokenizer: Tokenizer
+    vocabulary: int
+    chat: Chat
+    stop_ids: frozenset[int]
+    sampling: Mapping[str, float]
+    fingerprint: str
+
+
+def load(path: str | Path, dtype: str = "float32") -> Model:
+    """Loads a checkpoint.
+
+    Args:
+      path: a folder in Hugging Face layout, or a .gguf file.
+      dtype: "float32" or "bfloat16", of parameters and activations.
+
+    Raises:
+      CheckpointError: one line that names the file and what is wrong with it.
+    """
+    path = Path(path)
+    if dtype not in DTYPES:
+        raise CheckpointError(f"dtype {dtype!r} is not one of {', '.join(DTYPES)}")
+    if not path.exists():
+        raise CheckpointError(f"{path}: no such file or folder")
+    checkpoint = open_folder(path) if path.is_dir() else open_file(path)
+    family = checkpoint.config.get("model_type")
+    try:
+        config = from_hf(checkpoint.config)
+        chat = choose(str(family), checkpoint.chat_template, checkpoint.tokenizer)
+        vocabulary = _vocabulary(checkpoint.tokenizer, config)
+        stop_ids = _stop_ids(checkpoint, chat, vocabulary)
+        sampling = _sampling(str(family), checkpoint.generation)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from None
+    graphdef, params = _network(config, checkpoint, DTYPES[dtype])
+    return Model(
+        name=path.name if path.is_dir() else path.stem,
+        family=str(family),
+        config=config,
+        graphdef=graphdef,
+        params=params,
+        extend=extend,
+        tokenizer=checkpoint.tokenizer,
+        vocabulary=vocabulary,
+        chat=chat,
+        stop_ids=stop_ids,
+        sampling=sampling,
+        fingerprint=_fingerprint(checkpoint.files, dtype),
+    )
+
+
+def _network(config: QwenConfig, checkpoint: Checkpoint, dtype: Any) -> tuple[nnx.GraphDef, Any]:
+    """The network made of shapes alone (no memory), then filled."""
+    graphdef, abstract = nnx.split(nnx.eval_shape(lambda: Qwen(config, dtype, nnx.Rngs(0))))
+    leaves, tree = jax.tree_util.tree_flatten_with_path(abstract)
+    shapes = {_dotted(path): jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for path, leaf in leaves}
+    values = fill(shapes, RULES, checkpoint, DERIVED, TWINS if config.tied else None)
+    return graphdef, jax.tree_util.tree_unflatten(tree, [values[p] for p in shapes])
+
+
+def _dotted(path: tuple[Any, ...]) -> str:
+    return ".".join(str(k.key) for k in path if isinstance(k, jax.tree_util.DictKey))
+
+
+def _vocabulary(tokenizer: Tokenizer, config: QwenConfig) -> int:
+    size = 1 + max(tokenizer.get_vocab(with_added_tokens=True).values())
+    if size > config.vocab_size:
+        raise CheckpointError(f"the tokenizer has {size} ids, config field vocab_size only {config.vocab_size}")
+    return size
+
+
+def _stop_ids(checkpoint: Checkpoint, chat: Chat, vocabulary: int) -> frozenset[int]:
+    turn_ends = (checkpoint.tokenizer.token_to_id(text) for text in chat.stops)
+    ids = checkpoint.eos | {i for i in turn_ends if i is not None}
+    if outside := sorted(i for i in ids if not 0 <= i < vocabulary):
+        raise CheckpointError(f"eos_token_id {outside[0]} is not an id of the tokenizer ({vocabulary} ids)")
+    return ids
+
+
+def _sampling(family: str, generation: Mapping[str, Any]) -> dict[str, float]:
+    ranges = {
+        "temperature": lambda v: v >= 0,
+        "top_k": lambda v: v >= 0 and v == int(v),
+        "top_p": lambda v: 0 < v <= 1,
+        "min_p": lambda v: 0 <= v < 1,
+    }
+    chosen = {k: v if (v := generation.get(k)) is not None else SAMPLING[family][k] for k in ranges}
+    for name, value in chosen.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not ranges[name](value):
+            raise CheckpointError(f"generation_config.json: field {name} is out of range, got {value!r}")
+    return chosen
+
+
+def _fingerprint(files: tuple[Path, ...], dtype: str) -> str:
+    total = hashlib.sha256(dtype.encode())
+    for file in files:
+        with file.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        total.update(f"\0{file.name}\0{digest}".encode())
+    return total.hexdigest()
