@@ -1,0 +1,105 @@
+"""The study's wording in one place: what is asked, and how an answer is forced.
+
+Both arms share the user's message and so the prompt's keys and values. T = 1: the model writes its turn itself. T = 0:
+the turn is forced to begin with the closed thinking block (where the family has a thinking channel) and "Answer:", and
+the option codes are scored as its continuation (SPEC §10).
+
+Knows: the instruction's words, the forced answer line, and how text meets token ids at their boundary.
+Does not know: how turns are rendered (`models.qwen.chat`), how chains are sampled, how answers are read back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Protocol
+
+from tokenizers import Tokenizer
+
+from jaxmon.records import Option, Record, message
+
+ANSWER = "Answer:"  # what an answer line begins with; `jaxmon.parsing` reads it
+FINAL_LINE = f'one line of the form "{ANSWER} CODE", where CODE is the code of exactly one of the options.'
+# With a thinking channel, thinking comes by itself; without one it is asked for (the paper is silent on such models).
+INSTRUCTION = {True: f"Reply with {FINAL_LINE}", False: f"Think step by step first. Then finish with {FINAL_LINE}"}
+WORDLESS = frozenset({"ledger"})  # tasks whose model was trained on the bare question
+
+
+class Chat(Protocol):
+    """What this module needs of a chat family; `models.qwen.chat.Chat` is one."""
+
+    @property
+    def closed_think(self) -> str | None: ...
+    def render(self, user: str, system: str | None = None) -> str: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Prompt:
+    """A record's prompt as text and as token ids; `text` + `forced_text` + an option reads as one text.
+
+    Attributes:
+      text: the user's turn and the opening of the assistant's; both arms start from it.
+      tokens: its ids.
+      forced_text: how the assistant's turn begins in the arm T = 0.
+      forced: its ids.
+      options: per option code, in the record's order, the ids of its continuation (" G") after either.
+    """
+
+    text: str
+    tokens: tuple[int, ...]
+    forced_text: str
+    forced: tuple[int, ...]
+    options: tuple[tuple[int, ...], ...]
+
+
+def instruction(task: str, chat: Chat) -> str:
+    """The last line of the user's message: the form of the answer, and the request to think where it needs asking."""
+    return "" if task in WORDLESS else INSTRUCTION[chat.closed_think is not None]
+
+
+def forced_text(chat: Chat) -> str:
+    """How the assistant's turn begins in the arm T = 0: closed thinking where there is a channel, then "Answer:"."""
+    return (chat.closed_think or "") + ANSWER
+
+
+def option_text(option: Option) -> str:
+    """An option as the continuation of "Answer:"."""
+    return " " + option.code
+
+
+def encode(tokenizer: Tokenizer, text: str) -> list[int]:
+    """The ids of a text, with no special token added (chat turns are written out by the renderer)."""
+    return list(tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def continuations(tokenizer: Tokenizer, prefix: str, texts: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """The ids by which each text continues `prefix`: encode(prefix + text) without encode(prefix).
+
+    Raises:
+      ValueError: a text shares a token with the prefix at their boundary, and so has no ids of its own, or is empty.
+    """
+    before = encode(tokenizer, prefix)
+    wholes = tokenizer.encode_batch([prefix + text for text in texts], add_special_tokens=False)
+    for text, whole in zip(texts, wholes, strict=True):
+        where = f"{text!r} after {prefix[-20:]!r}"
+        if whole.ids[: len(before)] != before:
+            raise ValueError(f"{where}: the tokenizer joins the two at their boundary")
+        if len(whole.ids) == len(before):
+            raise ValueError(f"{where} has no tokens")
+    return tuple(tuple(whole.ids[len(before) :]) for whole in wholes)
+
+
+def prompt(record: Record, task: str, chat: Chat, tokenizer: Tokenizer) -> Prompt:
+    """A record's prompt; X = 0 is the prompt of `records.remove(record, name)`.
+
+    Raises:
+      ValueError: names the record where its message holds a control token, or a boundary is not a token boundary.
+    """
+    try:
+        text, forced = chat.render(message(record, instruction(task, chat))), forced_text(chat)
+        tokens = tuple(encode(tokenizer, text))
+        (forced_tokens,) = continuations(tokenizer, text, [forced])
+        options = continuations(tokenizer, text + forced, [option_text(o) for o in record.options])
+    except ValueError as error:
+        raise ValueError(f"record {record.id}: {error}") from error
+    return Prompt(text, tokens, forced, forced_tokens, options)
