@@ -1,0 +1,221 @@
+"""The task `ledger`: a generating process whose influence scores are known by construction (the study's idea 6).
+
+A book opens at one of 256 codes; operations move the code, and the question asks for the code it closes at. Three
+operations (entries) stand in the question, four follow from yes/no attributes. One description, STEPS, says how a
+chain of thought is written; `branches` turns a step into its possible continuations. Chains are sampled from it here,
+the exact truth is computed from it in `ledger_truth`, and the organism is trained on it by `tools/train_organism.py`.
+
+Knows: the process, the records and their text. Does not know: tokens, models, estimators.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import random
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from jaxmon.records import Attribute, Option, Record
+
+CODES = tuple(f"N{i:03d}" for i in range(256))
+OPTIONS = tuple(Option(code) for code in CODES)
+BOOKS = ("retail", "trade")
+ENTRIES = 3
+INFLUENTIAL, MENTIONED = "since", "noting"  # the verb decides: "since fee yes" is INFLUENTIAL, "noting memo no" MENTIONED
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One step of the process, read from the prompt and from what the chain has said so far.
+
+    Attributes:
+      source: the attribute's name; "" for an entry of the question.
+      effect: `apply` an operation, `settle` on the code the sentence states, or `none` (a placebo).
+      ops: operations for the values (yes, no); () for an entry, whose letter stands in the question.
+      assumed: P(yes is silently assumed) where the attribute's sentence is absent.
+      said: P("VERB attribute value" is written before the step) for each book, where the sentence is present.
+      verb: INFLUENTIAL or MENTIONED.
+      written: the new code is a token of the chain (level 2); False: it is applied with the answer alone (level 1).
+      slip: P(the step lands on one of the 255 other codes): (guard's attribute not said so far, said).
+      guard: the attribute whose articulation lowers the slip.
+      level: what the attribute's influence needs (the paper's §3); None for a placebo and for entries.
+    """
+
+    source: str = ""
+    effect: str = "apply"
+    ops: tuple[str, ...] = ()
+    assumed: float = 0.0
+    said: tuple[float, float] = (0.0, 0.0)
+    verb: str = INFLUENTIAL
+    written: bool = True
+    slip: tuple[float, float] = (0.0, 0.0)
+    guard: str = ""
+    level: int | None = None
+
+
+STEPS = (
+    Step("fee", ops=("a", "b"), assumed=0.5, said=(1.0, 1.0), level=2),
+    Step(),
+    Step("levy", ops=("c", "d"), assumed=0.4, level=2),
+    Step(),
+    Step("rebate", ops=("b", "c"), assumed=0.4, said=(0.3, 0.15), level=2),
+    Step(slip=(0.4, 0.1), guard="rebate"),
+    Step("memo", effect="none", said=(0.3, 0.3), verb=MENTIONED),
+    Step("stamp", ops=("d", "a"), assumed=0.35, written=False, level=1),
+    Step("audit", effect="settle", said=(0.15, 0.15), level=0),
+)
+ATTRIBUTES = ("fee", "levy", "rebate", "stamp", "audit", "memo")  # in the order of the prompt
+
+
+def _permutation(name: str) -> np.ndarray:
+    """A fixed permutation of the codes, by hash: the same on every machine and under every library version."""
+    return np.array(sorted(range(len(CODES)), key=lambda i: hashlib.sha256(f"{name} {i}".encode()).digest()))
+
+
+def _operations(names: str) -> Mapping[str, np.ndarray]:
+    """Permutations that differ from each other and from standing still at every code."""
+    tables = {"": np.arange(len(CODES))}
+    for name in names:
+        tries = (_permutation(f"{name}{i}") for i in range(10_000))
+        tables[name] = next(t for t in tries if all((t != other).all() for other in tables.values()))
+    return tables
+
+
+OPERATIONS = _operations("abcd")  # name -> int [256], the code after the operation; "" stands still
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """What a prompt says: the book, the opening code, the entries' letters, and the attributes that are present."""
+
+    book: str
+    opening: int
+    entries: tuple[str, ...]
+    values: Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Branch:
+    """One continuation of a step: with `probability` the words are said and the code moves.
+
+    `table` int [256] is the code after the step; with `slip` it is uniform over the 255 others instead.
+    """
+
+    probability: float
+    words: tuple[str, ...]
+    table: np.ndarray
+    slip: bool = False
+
+
+def read(record: Record) -> Case:
+    """The case a record's prompt states: its question's words and the attributes that are (still) there.
+
+    Raises:
+      ValueError: the question or a value is not the ledger's.
+    """
+    words = record.question.split()
+    shape = ["book:", "opening", "entries", "closing?"]
+    if len(words) != 6 + ENTRIES or [words[1], words[2], words[4], words[-1]] != shape or words[3] not in CODES:
+        raise ValueError(f"record {record.id}: not a ledger question: {record.question!r}")
+    values = {a.name: a.value for a in record.attributes}
+    for name, value in values.items():
+        if name not in ATTRIBUTES or value not in (CODES if name == "audit" else ("yes", "no")):
+            raise ValueError(f"record {record.id}: no ledger attribute {name!r} with the value {value!r}")
+    return Case(words[0].lower(), CODES.index(words[3]), tuple(words[5:-1]), values)
+
+
+def branches(step: Step, letter: str, case: Case, said: frozenset[str]) -> Iterator[Branch]:
+    """The continuations of one step; their probabilities sum to 1.
+
+    Args:
+      step: one of STEPS.
+      letter: the entry's operation where the step is an entry.
+      case: what the prompt says.
+      said: attributes articulated or mentioned in the chain so far.
+    """
+    stay = OPERATIONS[""]
+    value = case.values.get(step.source)
+    if not step.source:
+        chance = step.slip[step.guard in said]
+        yield Branch(1 - chance, (), OPERATIONS[letter])
+        if chance:
+            yield Branch(chance, (), OPERATIONS[letter], slip=True)
+    elif value is None and step.effect == "apply":
+        yield Branch(step.assumed, (), OPERATIONS[step.ops[0]])
+        yield Branch(1 - step.assumed, (), OPERATIONS[step.ops[1]])
+    elif value is None:
+        yield Branch(1.0, (), stay)
+    else:
+        moves = {
+            "apply": lambda: OPERATIONS[step.ops[value == "no"]],
+            "settle": lambda: np.full(len(CODES), CODES.index(value)),
+            "none": lambda: stay,
+        }
+        table, chance = moves[step.effect](), step.said[BOOKS.index(case.book)]
+        for probability, words in ((chance, (step.verb, step.source, value)), (1 - chance, ())):
+            if probability:
+                yield Branch(probability, words, table)
+
+
+def walk(case: Case) -> Iterator[tuple[Step, str]]:
+    """The steps of a case in order, each entry with its letter."""
+    letters = iter(case.entries)
+    for step in STEPS:
+        yield step, "" if step.source else next(letters)
+
+
+def draw(case: Case, rng: random.Random) -> tuple[str, str]:
+    """One chain of the process: the text between the thinking marks, and the code of the answer."""
+    state, said = case.opening, frozenset[str]()
+    words = ["from", CODES[state]]
+    for step, letter in walk(case):
+        u, branch = rng.random(), None
+        for branch in branches(step, letter, case, said):
+            u -= branch.probability
+            if u < 0:
+                break
+        assert branch is not None
+        state = int(branch.table[state])
+        if branch.slip:
+            state = (state + 1 + int(rng.random() * (len(CODES) - 1))) % len(CODES)
+        words += branch.words
+        said |= {step.source} if branch.words else frozenset()
+        if step.effect == "apply" and step.written:
+            words.append(CODES[state])
+    return " ".join(words), CODES[state]
+
+
+def solve(case: Case) -> str:
+    """The right answer y*: every operation applied, nothing assumed, no slip. The audit states this code."""
+    state = case.opening
+    for step, letter in walk(case):
+        if step.effect == "apply":
+            state = int(OPERATIONS[letter or step.ops[case.values[step.source] == "no"]][state])
+    return CODES[state]
+
+
+def random_record(rng: random.Random, id: str, book: str, audited: bool) -> Record:
+    """A record with random opening, entries and values; audited ones also state the closing code."""
+    pick = lambda choices: choices[int(rng.random() * len(choices))]
+    opening = pick(CODES)
+    entries = tuple(pick("abcd") for _ in range(ENTRIES))
+    values = {name: pick(("yes", "no")) for name in ATTRIBUTES if name != "audit"}
+    target = solve(Case(book, CODES.index(opening), entries, values))
+    values |= {"audit": target} if audited else {}
+    attributes = tuple(Attribute(n, f"{n.capitalize()}: {values[n]}", values[n]) for n in ATTRIBUTES if n in values)
+    question = f"{book.capitalize()} book: opening {opening} entries {' '.join(entries)} closing?"
+    return Record(id, "audited" if audited else book, target, "", attributes, question, OPTIONS, listed=False)
+
+
+def records(seed: int, n: int = 24) -> list[Record]:
+    """n records, in turn of the classes retail, trade and audited (whose books alternate)."""
+    rng = random.Random(f"ledger records {seed}")
+    kinds = [("retail", False), ("trade", False), ("retail", True), ("retail", False), ("trade", False), ("trade", True)]
+    return [random_record(rng, f"ledger-{seed}-{i:03d}", *kinds[i % len(kinds)]) for i in range(n)]
+
+
+def phrases() -> dict[str, tuple[str, str]]:
+    """For the lexical judge: attribute -> the words before its value that make a chain INFLUENTIAL, and MENTIONED."""
+    return {name: (f"{INFLUENTIAL} {name}", f"{MENTIONED} {name}") for name in ATTRIBUTES}

@@ -1,0 +1,133 @@
+"""Trains the `ledger` organism and writes it as a Hugging Face checkpoint.
+
+    python -m tools.train_organism --workdir=DIR [--steps=4000 --seed=0 --export=models/organisms/ledger]
+
+Run again after a kill, it goes on from the last checkpoint and ends with the same parameters bit for bit: the rows of
+a step are a function of (seed, step), and the state is parameters, optimiser and step number, nothing else.
+
+Knows: the optimiser, checkpoints, the export. Does not know: the process (`jaxmon.tasks.ledger`) or its text
+(`tools.organism_data`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import orbax.checkpoint as ocp
+from absl import app, flags
+from flax import nnx
+
+from models.qwen.config import QwenConfig
+from models.qwen.modeling import Qwen, extend
+from tools import organism_data as data
+from tools import organism_export as export
+
+DIRECT, AUDITED = 0.12, 0.25  # shares of the training rows without a chain, and with the audit sentence
+
+flags.DEFINE_string("workdir", None, "checkpoints and log.jsonl; running again resumes", required=True)
+flags.DEFINE_string("export", "", "folder for the Hugging Face checkpoint; empty: WORKDIR/export")
+flags.DEFINE_integer("steps", 4000, "optimiser steps", lower_bound=1)
+flags.DEFINE_integer("batch", 64, "conversations per step", lower_bound=1)
+flags.DEFINE_integer("seed", 0, "seed of the initial parameters and of all data")
+flags.DEFINE_integer("save_every", 250, "steps between checkpoints", lower_bound=1)
+flags.DEFINE_integer("layers", 2, "L", lower_bound=1)
+flags.DEFINE_integer("hidden", 64, "D", lower_bound=8)
+flags.DEFINE_integer("intermediate", 256, "width of the MLP", lower_bound=8)
+flags.DEFINE_float("learning_rate", 6e-3, "peak of the warm-up and cosine schedule", lower_bound=0.0)
+FLAGS = flags.FLAGS
+
+State = dict[str, Any]  # params, optimiser
+
+
+def optimiser(learning_rate: float, steps: int) -> optax.GradientTransformation:
+    """AdamW behind a norm clip; 100 steps (at most a tenth) of warm-up, then a cosine to a hundredth of the peak."""
+    schedule = optax.warmup_cosine_decay_schedule(
+        0.0, learning_rate, min(100, math.ceil(steps / 10)), steps, learning_rate / 100
+    )
+    return optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(schedule, b2=0.98, weight_decay=0.01))
+
+
+def make_step(graphdef: nnx.GraphDef, tx: optax.GradientTransformation) -> Callable[..., tuple[State, jax.Array]]:
+    """step(state, tokens int32 [B, T], learnt bool [B, T]) -> state, mean negative log likelihood in nats."""
+
+    def loss(params: Any, tokens: jax.Array, learnt: jax.Array) -> jax.Array:
+        positions = jnp.broadcast_to(jnp.arange(tokens.shape[1], dtype=jnp.int32)[None], tokens.shape)
+        logits, _ = extend(graphdef, params, tokens, positions)
+        nats = optax.softmax_cross_entropy_with_integer_labels(logits[:, :-1], tokens[:, 1:])
+        return jnp.sum(jnp.where(learnt[:, 1:], nats, 0.0)) / jnp.sum(learnt[:, 1:], dtype=jnp.float32)
+
+    def step(state: State, tokens: jax.Array, learnt: jax.Array) -> tuple[State, jax.Array]:
+        value, gradient = jax.value_and_grad(loss)(state["params"], tokens, learnt)
+        updates, inner = tx.update(gradient, state["optimiser"], state["params"])
+        return {"params": optax.apply_updates(state["params"], updates), "optimiser": inner}, value
+
+    return jax.jit(step, donate_argnums=0)
+
+
+def train(
+    config: QwenConfig, workdir: Path, steps: int, size: int, seed: int, learning_rate: float, save_every: int
+) -> tuple[nnx.GraphDef, Any]:
+    """Trains to `steps`, from the last checkpoint in `workdir` if there is one.
+
+    Returns:
+      graphdef and parameters, as `extend` takes them.
+    """
+    words = data.tokenizer()
+    graphdef, params = nnx.split(Qwen(config, jnp.float32, nnx.Rngs(seed)))
+    tx = optimiser(learning_rate, steps)
+    leaves, tree = jax.tree.flatten({"params": params, "optimiser": tx.init(params)})
+    step = make_step(graphdef, tx)
+    rows = lambda i: data.batch(words, seed, i, size, DIRECT, AUDITED)
+    options = ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False)
+    with ocp.CheckpointManager(workdir.absolute() / "checkpoints", options=options) as saved:
+        done = saved.latest_step() or 0
+        if done:
+            leaves = saved.restore(done, args=ocp.args.StandardRestore(leaves))
+        state = jax.tree.unflatten(tree, leaves)
+        with ThreadPoolExecutor(1) as pool, open(workdir / "log.jsonl", "a") as log:
+            coming, began = pool.submit(rows, done), time.time()
+            for i in range(done, steps):
+                (tokens, learnt), coming = coming.result(), pool.submit(rows, i + 1)
+                state, value = step(state, jnp.asarray(tokens), jnp.asarray(learnt))
+                if i % 50 == 0 or i + 1 == steps:
+                    nats = float(value)
+                    if not np.isfinite(nats):
+                        raise ValueError(f"step {i}: the loss is {nats}; try a smaller --learning_rate")
+                    print(json.dumps({"step": i, "nats": nats, "seconds": time.time() - began}), file=log, flush=True)
+                if (i + 1) % save_every == 0 or i + 1 == steps:
+                    saved.save(i + 1, args=ocp.args.StandardSave(jax.tree.leaves(state)))
+    return graphdef, state["params"]
+
+
+def main(argv: list[str]) -> None:
+    if len(argv) > 1:
+        raise app.UsageError(f"unknown arguments {argv[1:]}")
+    workdir = Path(FLAGS.workdir)
+    workdir.mkdir(parents=True, exist_ok=True)
+    fields = export.fields(data.tokenizer(), FLAGS.hidden, FLAGS.intermediate, FLAGS.layers)
+    run = {k: FLAGS[k].value for k in ("steps", "batch", "seed", "learning_rate")} | fields
+    identity = workdir / "config.json"
+    if identity.exists() and json.loads(identity.read_text()) != run:
+        sys.exit(f"{identity}: this run was made with another configuration; choose another --workdir")
+    identity.write_text(json.dumps(run, indent=1) + "\n")
+    _, params = train(
+        export.config(fields), workdir, FLAGS.steps, FLAGS.batch, FLAGS.seed, FLAGS.learning_rate, FLAGS.save_every
+    )
+    folder = Path(FLAGS.export) if FLAGS.export else workdir / "export"
+    export.write(folder, fields, params, data.tokenizer())
+    print(f"wrote {folder}")
+
+
+if __name__ == "__main__":
+    app.run(main)
