@@ -1,6 +1,6 @@
 """A context is a tuple of key/value segments; everything a study does to a model is an edit of that tuple.
 
-Knows: what a segment holds and how segments are cut and joined. Does not know: any model family, tokens, prompts.
+Knows: what a segment holds and how slots are made and written. Does not know: any model family, tokens, prompts.
 Axis letters: L layers, B batch, T queries, S cache slots, N heads, K kv heads, H head dim, D model, V vocabulary.
 """
 
@@ -38,17 +38,6 @@ class Segment:
 
 
 Context = tuple[Segment, ...]
-
-
-def take(segment: Segment, start: int, stop: int) -> Segment:
-    """The slots [start, stop) of a segment: the state of a part of a chain, without recomputation."""
-    cut = lambda a: jax.lax.slice_in_dim(a, start, stop, axis=2)
-    return Segment(
-        {g: cut(a) for g, a in segment.keys.items()},
-        {g: cut(a) for g, a in segment.values.items()},
-        segment.positions[:, start:stop],
-        segment.valid[:, start:stop],
-    )
 
 
 def empty(like: Segment, batch: int, slots: int) -> Segment:

@@ -105,7 +105,7 @@ class Qwen(nnx.Module):
     def __init__(self, c: QwenConfig, dtype: Any = jnp.float32, rngs: nnx.Rngs | None = None):
         rngs = nnx.Rngs(0) if rngs is None else rngs
         self.embedding = nnx.Param(jax.random.normal(rngs.params(), (c.vocab_size, c.hidden_size), dtype) * 0.02)
-        self.layers = nnx.vmap(lambda r: Layer(c, dtype, r))(rngs.fork(split=c.num_layers))
+        self.layers = nnx.vmap(lambda r: Layer(c, dtype, r))(rngs.split(c.num_layers))
         self.norm = RMSNorm(c.hidden_size, c.norm_eps, dtype)
         self.head = (
             None if c.tied else nnx.Param(jax.random.normal(rngs.params(), (c.vocab_size, c.hidden_size), dtype) * 0.02)

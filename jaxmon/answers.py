@@ -1,0 +1,73 @@
+"""Answer probabilities over option codes, by teacher-forcing each option's full token sequence.
+
+Knows: prefixes and options as token ids. Does not know: text; `prompts` makes the ids.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from jaxmon.decode import Extend, Prefix
+
+Array = jax.Array
+
+
+@struct.dataclass
+class Options:
+    """Options as token ids: int32 [O, T], zero past each option's end, and lengths int32 [O]."""
+
+    tokens: Array
+    lengths: Array
+
+
+def options(sequences: Sequence[Sequence[int]]) -> Options:
+    """Packs option token sequences.
+
+    Raises:
+      ValueError: an empty option, or one whose tokens begin another's (their probabilities would overlap).
+    """
+    rows = [tuple(s) for s in sequences]
+    for i, row in enumerate(rows):
+        if not row:
+            raise ValueError(f"option {i} has no tokens")
+        for j, other in enumerate(rows):
+            if i != j and other[: len(row)] == row:
+                raise ValueError(f"option {i} is the beginning of option {j}: tokens {list(row)} and {list(other)}")
+    tokens = np.zeros((len(rows), max(map(len, rows))), np.int32)
+    for i, row in enumerate(rows):
+        tokens[i, : len(row)] = row
+    return Options(jnp.asarray(tokens), jnp.asarray([len(r) for r in rows], jnp.int32))
+
+
+@functools.partial(jax.jit, static_argnames=("extend", "vocabulary"))
+def option_log_probabilities(extend: Extend, params: Any, prefix: Prefix, options: Options, vocabulary: int) -> Array:
+    """log P(option | prefix) for every option: the sum over its tokens of log P(token | what came before).
+
+    Temperature 1 and no truncation: the model's own law over its real token ids.
+
+    Returns:
+      float32 [O]. `jax.nn.softmax` of it is the answer distribution over the options (p_XT of §3 at the target);
+      `jnp.exp(...).sum()` is the mass the model puts on the options at all.
+    """
+    count, longest = options.tokens.shape
+
+    def log_law(logits: Array) -> Array:
+        real = jnp.arange(logits.shape[-1]) < vocabulary
+        logits = jnp.where(real.reshape((1,) * (logits.ndim - 1) + real.shape), logits.astype(jnp.float32), -jnp.inf)
+        return jax.nn.log_softmax(logits, -1)
+
+    total = log_law(prefix.logits)[0, options.tokens[:, 0]]
+    if longest == 1:
+        return total
+    offsets = jnp.arange(longest - 1, dtype=jnp.int32)[None]
+    positions = jnp.broadcast_to(prefix.length + offsets, (count, longest - 1))
+    logits, _ = extend(params, options.tokens[:, :-1], positions, prefix.context, None, None)
+    following = jnp.take_along_axis(log_law(logits), options.tokens[:, 1:, None], axis=-1)[..., 0]
+    return total + jnp.where(offsets + 1 < options.lengths[:, None], following, 0.0).sum(-1)

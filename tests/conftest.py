@@ -1,0 +1,25 @@
+"""Strictness for every test: no silent dtype or rank promotion, exact float32 products, several fake devices."""
+
+import os
+from pathlib import Path
+
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import pytest
+
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_default_matmul_precision", "highest")
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """The folder of real data sets ($JAXMON_DATA, or ../shared/data beside the repository); skips where absent."""
+    root = Path(os.environ.get("JAXMON_DATA", ROOT.parent / "shared" / "data"))
+    if not root.is_dir():
+        pytest.skip("real data absent: set JAXMON_DATA to its folder")
+    return root
