@@ -1,0 +1,192 @@
+"""From an arm to its chains on disk: reads the prompt once, draws the shards that are missing, reads them back.
+
+Knows: a model, a run directory, one arm at a time. Does not know: which arms or how many chains (monitorability.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from experiments import rundir
+from jaxmon import prompts
+from jaxmon.answers import option_log_probabilities, options
+from jaxmon.counts_schema import write_table
+from jaxmon.decode import Extend, Prefix, pad, read, sample
+from jaxmon.keys import arm_key
+from jaxmon.parsing import Outcome, menu, parse
+from jaxmon.records import Record
+from jaxmon.sampler import Sampling
+from jaxmon.tally import Drawn
+from models.loading import Model
+
+CHAINS = pa.schema(
+    [
+        ("record", pa.string()),
+        ("arm", pa.string()),
+        ("chain", pa.int64()),
+        ("tokens", pa.list_(pa.int32())),
+        ("text", pa.string()),
+        ("stopped", pa.bool_()),
+        ("outcome", pa.string()),
+        ("code", pa.string()),
+        ("thought", pa.string()),
+    ]
+)
+ANSWERS = pa.schema(
+    [
+        ("record", pa.string()),
+        ("arm", pa.string()),
+        ("target", pa.float64()),  # P(target | options), the share of the options' mass
+        ("mass", pa.float64()),  # P(any option), of the whole next-token law
+        ("probabilities", pa.list_(pa.float32())),  # per option, in the record's order
+    ]
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawer:
+    """A model with the settings of a run; `extend` is one function object, so that each program compiles once."""
+
+    model: Model
+    task: str
+    sampling: Sampling
+    seed: int
+    slots: int
+    size: int  # most chains per shard
+    length: int  # most tokens per chain
+    bucket: int  # prompts are padded to a multiple of this many tokens
+
+    @functools.cached_property
+    def extend(self) -> Extend:
+        return functools.partial(self.model.extend, self.model.graphdef)
+
+    @functools.cached_property
+    def stop(self) -> jax.Array:
+        return jnp.asarray(sorted(self.model.stop_ids), jnp.int32)
+
+
+@dataclasses.dataclass(frozen=True)
+class Arm:
+    """An arm whose prompt has been read."""
+
+    record: Record
+    name: str
+    prompt: prompts.Prompt
+    prefix: Prefix
+
+
+def open_arm(drawer: Drawer, record: Record, name: str) -> Arm:
+    """Reads the prompt of one arm; `record` is what the arm's prompt shows.
+
+    Raises:
+      ValueError: prompt, chain and answer do not fit into the model's positions.
+    """
+    model = drawer.model
+    prompt = prompts.prompt(record, drawer.task, model.chat, model.tokenizer)
+    longest = max(drawer.length, len(prompt.forced) + max(map(len, prompt.options)))
+    if len(prompt.tokens) + longest > model.config.max_positions:
+        raise ValueError(
+            f"record {record.id}, arm {name}: a prompt of {len(prompt.tokens)} tokens and {longest} more do not fit "
+            f"into the {model.config.max_positions} positions of {model.name}"
+        )
+    return Arm(record, name, prompt, read(drawer.extend, model.params, *pad(prompt.tokens, drawer.bucket)))
+
+
+def no_cot(drawer: Drawer, arm: Arm) -> dict[str, Any]:
+    """T = 0: the forced answer's probabilities over the options, one row of ANSWERS."""
+    model = drawer.model
+    forced = read(drawer.extend, model.params, *pad(arm.prompt.forced, len(arm.prompt.forced)), arm.prefix)
+    log_p = option_log_probabilities(drawer.extend, model.params, forced, options(arm.prompt.options), model.vocabulary)
+    if bool(jnp.isnan(log_p).any()):
+        raise ValueError(f"record {arm.record.id}, arm {arm.name}: the model's no-CoT logits are NaN")
+    p = np.asarray(jax.nn.softmax(log_p))
+    codes = [o.code for o in arm.record.options]
+    return {
+        "record": arm.record.id,
+        "arm": arm.name,
+        "target": float(p[codes.index(arm.record.target)]),
+        "mass": float(jnp.exp(log_p).sum()),
+        "probabilities": p,
+    }
+
+
+def draw(drawer: Drawer, arm: Arm, first: int, stop: int) -> pa.Table:
+    """T = 1: the chains first … stop - 1 of an arm, read: a table of CHAINS.
+
+    Raises:
+      ValueError: the model's logits were NaN within a chain.
+    """
+    model = drawer.model
+    chains = sample(
+        drawer.extend,
+        model.params,
+        arm.prefix,
+        arm_key(drawer.seed, arm.record.id, arm.name),
+        jnp.int32(first),
+        jnp.int32(stop - first),
+        drawer.stop,
+        sampling=drawer.sampling,
+        slots=drawer.slots,
+        size=drawer.size,
+        length=drawer.length,
+        vocabulary=model.vocabulary,
+    )
+    chains = jax.device_get(chains)
+    count = stop - first
+    if not chains.finite[:count].all():
+        where = first + int(np.argmin(chains.finite[:count]))
+        raise ValueError(f"record {arm.record.id}, arm {arm.name}, chain {where}: the model's logits are NaN")
+    tokens = [row[:end].tolist() for row, end in zip(chains.tokens[:count], chains.lengths[:count], strict=True)]
+    texts = model.tokenizer.decode_batch(tokens, skip_special_tokens=False)
+    codes = menu(arm.record.options)
+    parsed = [
+        parse(text, bool(ended), codes, model.chat) for text, ended in zip(texts, chains.stopped[:count], strict=True)
+    ]
+    columns = {
+        "record": [arm.record.id] * count,
+        "arm": [arm.name] * count,
+        "chain": range(first, stop),
+        "tokens": tokens,
+        "text": texts,
+        "stopped": chains.stopped[:count],
+        "outcome": [str(c.outcome) for c in parsed],
+        "code": [c.code for c in parsed],
+        "thought": [c.thought for c in parsed],
+    }
+    return pa.table({field.name: pa.array(columns[field.name], field.type) for field in CHAINS}, CHAINS)
+
+
+def save(path: Path, table: pa.Table) -> None:
+    """Writes one shard, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_table(path, table)
+
+
+def load(path: Path, schema: pa.Schema, rows: int | None = None) -> pa.Table:
+    """Reads one shard back.
+
+    Raises:
+      RunError: the file is damaged, or is another version's.
+    """
+    try:
+        table = pq.read_table(path, partitioning=None)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise rundir.RunError(f"{path} is damaged ({str(error).splitlines()[0]}); delete it to draw it again") from None
+    if table.schema != schema or rows not in (None, table.num_rows):
+        raise rundir.RunError(f"{path} does not hold what its name says; delete it to draw it again")
+    return table
+
+
+def drawn(table: pa.Table) -> list[Drawn]:
+    """A shard's chains as far as counting goes."""
+    columns = (table.column(name).to_pylist() for name in ("chain", "outcome", "code"))
+    return [Drawn(chain, Outcome(outcome), code) for chain, outcome, code in zip(*columns, strict=True)]

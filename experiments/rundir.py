@@ -1,0 +1,114 @@
+"""The run directory is the run's identity: its config is fixed at the first start, and every file is whole or absent.
+
+config.json         the config; another one is refused
+environment.json    one entry per start: versions, devices, precision, commit, model fingerprint, command
+answers/            per record: no-CoT probability of every option in every arm
+chains/R/ARM.A-B.parquet   the chains with ids A … B-1 of one arm of record R
+labels/             per record: the judge's labels of the target answers of X = 1
+counts.parquet, patterns.parquet, scores.csv, bounds.csv, figure.png, figure.svg, report.html
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+PACKAGES = ("jax", "jaxlib", "flax", "numpy", "scipy", "transformers", "tokenizers", "pyarrow", "gguf", "safetensors")
+
+
+class RunError(ValueError):
+    """A run directory cannot be used; the message is one line that says which and why."""
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file under a temporary name, then renames: whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def open_run(root: Path, config: Mapping[str, Any]) -> Any:
+    """Makes or reopens a run directory; returns a lock to hold for the run's duration.
+
+    Raises:
+      RunError: the directory was made with another config, is in use, or is no run directory.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    file = root / "config.json"
+    if not file.exists() and any(p.name != ".lock" for p in root.iterdir()):
+        raise RunError(f"{root} is not empty and holds no config.json: not a run directory")
+    lock = (root / ".lock").open("a")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise RunError(f"{root} is in use by another process") from None
+    if file.exists():
+        try:
+            there = json.loads(file.read_text())
+        except json.JSONDecodeError as error:
+            raise RunError(f"{file} is not readable: {error}") from None
+        here = json.loads(json.dumps(config))
+        if different := sorted(k for k in here.keys() | there.keys() if here.get(k) != there.get(k)):
+            what = "; ".join(f"{k} is {there.get(k)!r} there, {here.get(k)!r} here" for k in different)
+            raise RunError(f"{root} was made with another config: {what}")
+    else:
+        write_text(file, json.dumps(config, indent=1, sort_keys=True) + "\n")
+    for stale in root.rglob(".*.tmp"):  # left by a killed process; the lock says that none is at work
+        stale.unlink(missing_ok=True)
+    return lock
+
+
+def environment(fingerprint: str, precision: str) -> dict[str, Any]:
+    """What a result depends on besides the config: versions, devices, precision, commit, weights, command."""
+    import jax
+
+    here = Path(__file__).resolve().parent
+    git = subprocess.run(["git", "-C", here, "describe", "--always", "--dirty"], capture_output=True, text=True)
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpus": os.cpu_count(),
+        "versions": {name: metadata.version(name) for name in PACKAGES},
+        "devices": [f"{d.platform} {d.device_kind}" for d in jax.devices()],
+        "matmul precision": precision,
+        "commit": git.stdout.strip() or "unknown",
+        "model fingerprint": fingerprint,
+        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+    }
+
+
+def log_environment(root: Path, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Adds this start to environment.json.
+
+    Raises:
+      RunError: the weights are not those of the earlier starts.
+    """
+    file = root / "environment.json"
+    starts = json.loads(file.read_text()) if file.exists() else []
+    if starts and starts[0]["model fingerprint"] != entry["model fingerprint"]:
+        raise RunError(f"{root} was made with other model files (fingerprint {starts[0]['model fingerprint'][:12]})")
+    starts.append(dict(entry))
+    write_text(file, json.dumps(starts, indent=1) + "\n")
+    return starts
+
+
+def name(text: str) -> str:
+    """A record's or arm's id as a file name, reversibly."""
+    return quote(text, safe=":+,=@ ") if text not in (".", "..") else text.replace(".", "%2E")
+
+
+def shard(root: Path, record: str, arm: str, first: int, stop: int) -> Path:
+    """Where the chains with ids first … stop - 1 of an arm are kept."""
+    return root / "chains" / name(record) / f"{name(arm)}.{first}-{stop}.parquet"
