@@ -1,10 +1,10 @@
 """The judge: per chain and attribute, does the chain of thought say that the attribute influenced the reasoning?
 
 Labels follow SPEC §12 (the paper's App. L); only INFLUENTIAL counts as Z = 1. One call labels every attribute of one
-chain, as one string of letters a chain's labels go into the pattern table of `jaxmon.counts`.
+chain; `jaxmon.patterns` writes a chain's labels as letters.
 
-Knows: the labels, their notation, the judge's interface, and a lexical judge whose words are data. Does not know: any
-one task's words (they stand beside the task), tokens, models.
+Knows: the labels, the judge's interface, and a lexical judge whose words are data. Does not know: any one task's words
+(they stand beside the task), tokens, models.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NEVER = r"(?!)"
 
 
 class Label(enum.StrEnum):
-    """What a chain says of one attribute; the value is its letter in a pattern."""
+    """What a chain says of one attribute; the value is its letter in `jaxmon.patterns`."""
 
     NOT_MENTIONED = "N"
     MENTIONED = "M"  # restated or listed at the start, or set aside as uninformative
@@ -45,8 +45,8 @@ class Judge(Protocol):
         ...
 
 
-def pattern(record: Record, labels: Mapping[str, Label]) -> str:
-    """A chain's labels as letters N M I ?, in the order of the record's attributes.
+def complete(record: Record, labels: Mapping[str, Label]) -> dict[str, Label]:
+    """The labels in the order of the record's attributes, exactly one for each; what a judge on a model ends with.
 
     Raises:
       ValueError: an attribute without a label, or a label without an attribute.
@@ -56,20 +56,7 @@ def pattern(record: Record, labels: Mapping[str, Label]) -> str:
         raise ValueError(f"record {record.id}: no label for {', '.join(missing)}")
     if extra := [n for n in labels if n not in names]:
         raise ValueError(f"record {record.id}: a label for {', '.join(extra)}, which it does not have")
-    return "".join(labels[n].value for n in names)
-
-
-def labels(record: Record, letters: str) -> dict[str, Label]:
-    """The inverse of `pattern`.
-
-    Raises:
-      ValueError: another number of letters than attributes, or an unknown letter.
-    """
-    if len(letters) != len(record.attributes) or not set(letters) <= {label.value for label in Label}:
-        raise ValueError(
-            f"record {record.id}: {letters!r} is not one of N M I ? for each of {len(record.attributes)} attributes"
-        )
-    return {a.name: Label(letter) for a, letter in zip(record.attributes, letters, strict=True)}
+    return {n: labels[n] for n in names}
 
 
 Phrases = tuple[str, ...]  # regular expressions of whole words, without regard to case

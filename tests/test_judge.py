@@ -1,4 +1,4 @@
-"""Labels and patterns; the lexical judge exact on the organism's phrases, and on hand-labelled thyroid text."""
+"""Labels; the lexical judge exact on the organism's phrases, and on hand-labelled thyroid text."""
 
 import itertools
 import random
@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxmon.judge import Label, LexicalJudge, Lexicon, labels, pattern, phrases
+from jaxmon import patterns
+from jaxmon.judge import Label, LexicalJudge, Lexicon, complete, phrases
 from jaxmon.records import Attribute, Option, Record, remove
 from jaxmon.tasks.thyroid.lexicon import LEXICON
 from jaxmon.tasks.thyroid.wording import LABS, sentence
@@ -101,23 +102,20 @@ def test_exact_on_the_organism():
     assert {"feeI", "levyN", "rebateI", "rebateN", "memoM", "memoN", "stampN", "auditI"} <= seen
 
 
-def test_patterns_round_trip():
-    letters = "NMI?"
-    book = record("a", "b", "c", "d")
-    assert pattern(book, labels(book, letters)) == letters
-    assert labels(book, letters)["d"] is Label.PARSE_FAILURE
-    assert pattern(remove(book, "b"), {k: v for k, v in labels(book, letters).items() if k != "b"}) == "NI?"
+def test_letters_are_those_of_the_pattern_table():
+    assert {label.name: label.value for label in Label} == patterns.LETTERS
 
 
 def test_h51_exactly_one_label_per_attribute():
-    book = record("a", "b")
-    with pytest.raises(ValueError, match="record r1: no label for b"):
-        pattern(book, {"a": Label.MENTIONED})
+    book = record("b", "a")
+    assert list(complete(book, {"a": Label.MENTIONED, "b": Label.PARSE_FAILURE})) == ["b", "a"]
+    with pytest.raises(ValueError, match="record r1: no label for a"):
+        complete(book, {"b": Label.MENTIONED})
     with pytest.raises(ValueError, match="record r1: a label for c, which it does not have"):
-        pattern(book, dict.fromkeys("abc", Label.MENTIONED))
-    for wrong in ("N", "NNN", "NX", "n?"):
-        with pytest.raises(ValueError, match="is not one of N M I"):
-            labels(book, wrong)
+        complete(book, dict.fromkeys("abc", Label.MENTIONED))
+    for judge in (THYROID, LexicalJudge(Lexicon("none", {"a": (), "b": ()}))):
+        of = PATIENT if judge is THYROID else book
+        assert complete(of, judge.label_chain(of, "TSH is high.")).keys() == {a.name for a in of.attributes}
 
 
 def test_an_attribute_without_words_is_an_error_not_a_silent_n():
