@@ -105,7 +105,8 @@ class LexicalJudge:
     It reads words, not reasons. Limits, each with its examples in tests/test_judge.py: a clause that restates one
     attribute and weighs another counts for both; a closing summary counts as use; group references ("no other
     conditions") and pronouns ("her TSH") are no mention; an effect that is described without the attribute's words is
-    missed. It errs towards INFLUENTIAL, as the study asks (§12), so it biases against finding failures.
+    missed. On the 60 hand-labelled texts there every label is right in 52, too strong in 5, too weak in 3. It errs
+    towards INFLUENTIAL, as the study asks (§12), so it biases against finding failures.
     """
 
     def __init__(self, lexicon: Lexicon):

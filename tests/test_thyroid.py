@@ -1,11 +1,7 @@
 """The thyroid task: a small invented file in the raw format; the counts of SPEC §11 where the real file is there."""
 
-import hashlib
-import http.server
 import re
-import threading
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,18 +10,10 @@ from hypothesis import strategies as st
 from jaxmon.records import message, remove
 from jaxmon.tasks import thyroid
 from jaxmon.tasks.thyroid import raw, wording
+from tests.thyroid_files import SMALL, real_file
 
-SMALL = Path(__file__).parent / "data" / "thyroid_small.data"
 LINES = SMALL.read_text().splitlines()
 ROW = LINES[1]
-
-
-@pytest.fixture
-def real(data_root: Path) -> Path:
-    path = data_root / "thyroid" / raw.FILE
-    if not path.is_file():
-        pytest.skip(f"{raw.FILE} is absent from the data folder")
-    return path
 
 
 def test_selection_keeps_single_letters_of_large_classes_in_file_order():
@@ -205,95 +193,8 @@ def test_a_named_place_that_is_empty_is_an_error_never_a_substitute(tmp_path, mo
         thyroid.load(SMALL)
 
 
-def builders():
-    """The builder's module; slow to import, and quiet."""
-    from jaxmon.tasks.thyroid import thyroid_dataset_builder as module
-
-    module.tfds.disable_progress_bar()
-    return module
-
-
-def test_the_builder_works_without_tensorflow(tmp_path):
-    module = builders()
-    builder = module.Builder(path=SMALL, config=module.other_file(SMALL, 1), data_dir=tmp_path)
-    builder.download_and_prepare()
-    source = builder.as_data_source(split=module.SPLIT)
-    assert [p.name.split(".")[-1].split("-")[0] for p in builder.data_path.glob("thyroid-*")] == ["array_record"]
-    assert len(source) == 9
-    assert source[0]["id"] == b"900000008"
-    assert wording.records(module.patients(source)) == thyroid.records(SMALL, None, more_than=1)
-    by_name = module.tfds.data_source(f"thyroid/{builder.builder_config.name}", split=module.SPLIT, data_dir=tmp_path)
-    assert [dict(e) for e in by_name] == [dict(e) for e in source]
-    import sys
-
-    assert "tensorflow" not in sys.modules
-    assert "CC BY 4.0" in builder.info.description
-    assert "10.24432/C5D010" in builder.info.citation
-
-
-def test_the_builder_refuses_another_file_as_the_archive(tmp_path):
-    module = builders()
-    with pytest.raises(ValueError, match="not the file expected: sha256"):
-        module.Builder(path=SMALL, data_dir=tmp_path).download_and_prepare()
-    assert not list(tmp_path.glob("thyroid/archive/1.0.0/*"))
-    assert module.other_file(SMALL, 1).name != module.other_file(SMALL, 2).name != "archive"
-
-
-def test_the_checksum_table_says_what_the_code_says():
-    url, size, digest, name = (Path(raw.__file__).parent / "checksums.tsv").read_text().split()
-    assert (url, size, digest, name) == (raw.URL, "772576", raw.SHA256, raw.FILE)
-    assert builders().Builder.url_infos[raw.URL].checksum == raw.SHA256
-
-
-@pytest.fixture
-def served(monkeypatch):
-    """The small file at a local address, in place of the archive's."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200 if self.path.startswith("/small.data") else 404)
-            self.end_headers()
-            if self.path.startswith("/small.data"):
-                self.wfile.write(SMALL.read_bytes())
-
-        do_HEAD = do_GET
-
-        def log_message(self, *_):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-
-
-def test_downloads(served, tmp_path, monkeypatch):
-    module = builders()
-    monkeypatch.setattr(module, "URL", f"{served}/small.data")
-    with pytest.raises(ValueError, match="not the file expected: sha256"):
-        module.download(tmp_path / "wrong")
-    wrong = module.tfds.download.checksums.UrlInfo(size=1, checksum="0" * 64, filename=raw.FILE)
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "URL", f"{served}/small.data?again")  # the library remembers checksums by address
-        patch.setattr(module.Builder, "url_infos", {module.URL: wrong})
-        with pytest.raises(ValueError, match="has wrong checksum") as error:
-            module.download(tmp_path / "wrong")
-        assert "\n" not in str(error.value)
-    digest = hashlib.sha256(SMALL.read_bytes()).hexdigest()
-    config = module.ThyroidConfig(name="archive", sha256=digest, more_than=1)
-    monkeypatch.setattr(module.Builder, "BUILDER_CONFIGS", [config])
-    assert wording.records(module.download(tmp_path)) == thyroid.records(SMALL, None, more_than=1)
-    monkeypatch.setattr(module, "URL", f"{served}/gone")
-    assert len(module.download(tmp_path)) == 9  # prepared already: nothing is asked of the network
-    with pytest.raises(OSError, match="/gone cannot be downloaded; put the file there yourself"):
-        module.download(tmp_path / "again")
-    monkeypatch.setattr(module, "URL", "http://127.0.0.1:1/none")
-    with pytest.raises(OSError, match="cannot be downloaded"):
-        module.download(tmp_path / "again")
-
-
-def test_counts_of_the_real_file(real):
+def test_counts_of_the_real_file(data_root):
+    real = real_file(data_root)
     everyone = raw.read(real)
     assert len(everyone) == 9172
     assert sum(p.diagnosis == "-" for p in everyone) == 6771
@@ -317,16 +218,9 @@ def test_counts_of_the_real_file(real):
     assert len({message(remove(records[0], a.name), "") for a in records[0].attributes}) == len(records[0].attributes)
 
 
-def test_real_values_change_under_tidy_only_where_they_are_noise(real):
+def test_real_values_change_under_tidy_only_where_they_are_noise(data_root):
+    real = real_file(data_root)
     values = {v for line in real.read_text().splitlines() for v in line.split(",")[17:28:2]} - {"?"}
     changed = {v for v in values if raw.tidy(v) != v}
     assert len(changed) == 19
     assert all(re.fullmatch(r"\d+\.\d99999", v) for v in changed)
-
-
-def test_the_real_file_through_the_builder(real, tmp_path):
-    module = builders()
-    builder = module.Builder(path=real, data_dir=tmp_path)
-    builder.download_and_prepare()
-    source = builder.as_data_source(split=module.SPLIT)
-    assert wording.records(module.patients(source)) == thyroid.records(real)
