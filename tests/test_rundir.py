@@ -1,0 +1,138 @@
+"""The run directory: one config, one writer, whole files; a damaged or foreign file is named, never used."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from experiments import draws, rundir
+from experiments.configs import base, ledger, thyroid_qwen25
+
+CONFIG = {"n": 10, "labels": ["G"], "seed": 0}
+
+
+def test_a_new_directory_is_made_and_the_same_config_reopens_it(tmp_path: Path):
+    root = tmp_path / "a" / "run"
+    for _ in range(2):
+        rundir.open_run(root, CONFIG | {"labels": ("G",)}).close()
+    assert json.loads((root / "config.json").read_text()) == CONFIG
+
+
+def test_another_config_is_refused_field_by_field(tmp_path: Path):
+    rundir.open_run(tmp_path, CONFIG).close()
+    with pytest.raises(rundir.RunError, match=r"another config: n is 10 there, 20 here; seed is 0 there, 1 here"):
+        rundir.open_run(tmp_path, CONFIG | {"n": 20, "seed": 1})
+
+
+def test_a_foreign_directory_is_left_alone(tmp_path: Path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(rundir.RunError, match="not a run directory"):
+        rundir.open_run(tmp_path, CONFIG)
+    assert not (tmp_path / "config.json").exists()
+
+
+def test_an_unreadable_config_is_named(tmp_path: Path):
+    (tmp_path / "config.json").write_text('{"n": 1')
+    with pytest.raises(rundir.RunError, match=r"config\.json is not readable"):
+        rundir.open_run(tmp_path, CONFIG)
+
+
+def test_two_drivers_cannot_hold_one_run(tmp_path: Path):
+    with rundir.open_run(tmp_path, CONFIG), pytest.raises(rundir.RunError, match="in use by another process"):
+        rundir.open_run(tmp_path, CONFIG)
+    rundir.open_run(tmp_path, CONFIG).close()
+
+
+def test_files_of_a_killed_process_are_cleared(tmp_path: Path):
+    rundir.open_run(tmp_path, CONFIG).close()
+    stale = tmp_path / "chains" / "r" / ".x1.0-5.parquet.123.tmp"
+    stale.parent.mkdir(parents=True)
+    stale.write_bytes(b"PAR1 half")
+    rundir.open_run(tmp_path, CONFIG).close()
+    assert not stale.exists()
+
+
+def test_other_weights_are_refused(tmp_path: Path):
+    rundir.log_environment(tmp_path, {"model fingerprint": "a" * 64})
+    assert len(rundir.log_environment(tmp_path, {"model fingerprint": "a" * 64})) == 2
+    with pytest.raises(rundir.RunError, match="other model files"):
+        rundir.log_environment(tmp_path, {"model fingerprint": "b" * 64})
+
+
+@pytest.mark.parametrize("name", ["thyroid/840801013", "..", "a b", "x0:T3", "ü%2F"])
+def test_names_make_one_path_component_each(name: str, tmp_path: Path):
+    path = rundir.shard(tmp_path, name, name, 0, 10)
+    assert path.parent.parent == tmp_path / "chains"
+    assert path.name.endswith(".0-10.parquet")
+
+
+def chains(n: int) -> pa.Table:
+    row = {
+        "record": "r",
+        "arm": "x1",
+        "tokens": [1, 2],
+        "text": "t",
+        "stopped": True,
+        "outcome": "answered",
+        "code": "G",
+        "thought": "",
+    }
+    rows = [row | {"chain": i} for i in range(n)]
+    return pa.table({f.name: pa.array([r[f.name] for r in rows], f.type) for f in draws.CHAINS}, draws.CHAINS)
+
+
+def test_h52_a_damaged_shard_is_named_and_never_counted(tmp_path: Path):
+    """Cut at many bytes, or with the wrong rows: refused with the way out (KNOWN_BUGS 52 a)."""
+    path = tmp_path / "x1.0-3.parquet"
+    draws.save(path, chains(3))
+    whole = path.read_bytes()
+    assert draws.load(path, draws.CHAINS, 3).equals(chains(3))
+    for cut in {0, 1, 4, *range(8, len(whole), 97), len(whole) - 1}:
+        path.write_bytes(whole[:cut])
+        with pytest.raises(rundir.RunError, match=r"x1\.0-3\.parquet is damaged .*delete it"):
+            draws.load(path, draws.CHAINS, 3)
+    draws.save(path, chains(2))
+    with pytest.raises(rundir.RunError, match="does not hold what its name says"):
+        draws.load(path, draws.CHAINS, 3)
+
+
+def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(table: pa.Table, where: Path) -> None:
+        Path(where).write_bytes(b"PAR1")
+        raise OSError(28, "No space left on device", str(where))
+
+    monkeypatch.setattr("pyarrow.parquet.write_table", full)
+    with pytest.raises(OSError, match="No space left"):
+        draws.save(tmp_path / "d" / "x1.0-3.parquet", chains(3))
+    assert list((tmp_path / "d").iterdir()) == []
+
+
+@pytest.mark.parametrize("made", [base.base, ledger.get_config, thyroid_qwen25.get_config])
+def test_shipped_configs_are_in_range(made):
+    assert base.check(made())["n"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"n": 0}, "n must be >= 1, got 0"),
+        ({"tau": 1.0, "seed": -1}, r"tau must be in \(0, 1\), got 1.0; seed must be"),
+        ({"stage1": 2000}, "stage1 must be <= n = 1000, got 2000"),
+        ({"dtype": "float16"}, "dtype must be float32 or bfloat16, got 'float16'"),
+        ({"judge": "oracle"}, "judge must be lexical"),
+    ],
+)
+def test_a_field_out_of_range_is_named(changes: dict, words: str):
+    config = base.base()
+    config.update(changes)
+    with pytest.raises(ValueError, match=words):
+        base.check(config)
+
+
+def test_unknown_and_missing_fields_are_named():
+    config = base.base()
+    config.temprature = 1.0
+    del config.n
+    with pytest.raises(ValueError, match="unknown field temprature; field n is missing"):
+        base.check(config)
