@@ -1,0 +1,71 @@
+"""Worst-case bounds: truncated and unparsed chains are missing answers, not other answers.
+
+A missing chain could have been a target answer or not, and if it was one under X = 1, articulated or not. Let x of the
+m1 missing X=1 chains be target answers, z <= x of them articulated, and y of the m0 missing X=0 chains. Every score is
+monotone or linear-fractional in (x, z, y) on 0 <= z <= x <= m1, 0 <= y <= m0, so its extremes lie at the corners.
+Target answers without a judge's label keep the articulation rate of the judged ones.
+
+Knows: how far the scores could move, the qualifying pairs held fixed. How many filter decisions could change with the
+selection batch's missing chains is counted beside it. Does not know: sampling error.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxmon import cells
+from jaxmon.cells import Settings
+from jaxmon.counts import Counts
+from jaxmon.scores import pair_scores
+
+CORNERS = ((0, 0, 0), (0, 0, 1), (1, 0, 0), (1, 0, 1), (1, 1, 0), (1, 1, 1))  # x/m1, z/x, y/m0
+
+
+class WorstCase(NamedTuple):
+    """Means over the qualifying pairs, every missing chain counted in the worst way; [S, A+1, C+1] but the last.
+
+    undecided: int [A+1, C+1], pairs whose filter TE^ > tau could change either way.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    missing1: np.ndarray  # mean share of missing chains, X=1
+    missing0: np.ndarray  # and X=0
+    undecided: np.ndarray
+
+
+def missing(counts: Counts, batch: int) -> tuple[np.ndarray, np.ndarray]:
+    """Missing chains of each arm at most, [R, A]; `unparsed` does not say which arm, so it is taken for either."""
+    lost = counts.unparsed[:, :, batch]
+    return (
+        np.minimum(counts.truncated1[:, :, batch] + lost, counts.n1[:, :, batch] - counts.k1[:, :, batch]),
+        np.minimum(counts.truncated0[:, :, batch] + lost, counts.n0[:, :, batch] - counts.k0[:, :, batch]),
+    )
+
+
+def worst_case(counts: Counts, settings: Settings) -> WorstCase:
+    """Bounds of every cell (see WorstCase); equal to the values where nothing is missing."""
+    fixed, draw = cells.split(counts, settings)
+    scores = cells.evaluate(fixed, draw, settings.zero_over_zero)
+    m1, m0 = (np.where(fixed.live, m, 0) for m in missing(counts, 1))
+    articulated = draw.k1 * draw.articulated / np.maximum(draw.judged, 1)
+    found = []
+    for x, z, y in CORNERS:
+        k1 = draw.k1 + x * m1
+        s = pair_scores(k1, fixed.n1, draw.k0 + y * m0, fixed.n0, k1, articulated + z * m1, settings.zero_over_zero)
+        found.append([s.te, s.excess, s.pi, s.m, s.m])
+    corners = np.array(found)
+    classes = np.eye(len(counts.labels))[counts.label_of]
+
+    def mean(value: np.ndarray) -> np.ndarray:
+        return cells.means(
+            np.broadcast_to(value, scores.ok.shape), scores.ok, scores.ok, classes, settings.min_records
+        )[0]
+
+    s1, s0 = (np.where(fixed.live, m, 0) for m in missing(counts, 0))
+    worst = cells.passes(fixed, draw._replace(k0s=draw.k0s + s0))
+    best = cells.passes(fixed, draw._replace(k1s=draw.k1s + s1))
+    undecided = cells.pooled(cells.cell_counts((worst != best)[None], classes))[0].astype(int)
+    return WorstCase(mean(corners.min(0)), mean(corners.max(0)), mean(m1 / fixed.n1), mean(m0 / fixed.n0), undecided)
