@@ -11,9 +11,12 @@ import random
 import numpy as np
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
+from jaxmon.prompts import ANSWER
 from jaxmon.records import Record, message, remove
 from jaxmon.tasks import ledger
+from models.qwen.chat import CHATS
 
+CHAT = CHATS["qwen3"]
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 THINK = ("<think>", "</think>")
 WIDTH = 64  # tokens of the longest conversation, and the length of every training row
@@ -24,9 +27,9 @@ def tokenizer() -> Tokenizer:
 
     There is no unknown token: a word outside the vocabulary is an error.
     """
-    starts = ["user", "assistant", "from", "Answer:", *(f"{n.capitalize()}:" for n in ledger.ATTRIBUTES)]
+    starts = ["user", "assistant", "from", ledger.MENTIONED, ANSWER, *(f"{n.capitalize()}:" for n in ledger.ATTRIBUTES)]
     starts += [b.capitalize() for b in ledger.BOOKS]
-    inner = ["book:", "opening", "entries", "closing?", "yes", "no", ledger.INFLUENTIAL, ledger.MENTIONED]
+    inner = ["from", "book:", "opening", "entries", "closing?", "yes", "no", ledger.INFLUENTIAL, ledger.MENTIONED]
     inner += [*ledger.ATTRIBUTES, *"abcd", *ledger.CODES]
     words = ["\n", "\n\n", *starts, *(f" {w}" for w in inner)]
     special = [*SPECIAL, *THINK]
@@ -39,14 +42,16 @@ def tokenizer() -> Tokenizer:
 
 
 def prompt(record: Record) -> str:
-    """The conversation up to and including the assistant's turn opening, as Qwen3's chat template writes it."""
-    return f"<|im_start|>user\n{message(record, '')}<|im_end|>\n<|im_start|>assistant\n"
+    """The conversation up to and including the assistant's turn opening; the message has no instruction."""
+    return CHAT.render(message(record, ""))
 
 
 def reply(thought: str | None, answer: str) -> tuple[str, str]:
     """The assistant's turn as (given, learnt); without a thought the closed thinking block is given."""
-    end = f"Answer: {answer}<|im_end|>"
-    return ("<think>\n\n</think>\n\n", end) if thought is None else ("", f"<think>\n{thought}\n</think>\n\n{end}")
+    end = f"{ANSWER} {answer}{CHAT.turn_close}"
+    if thought is None:
+        return CHAT.closed_think or "", end
+    return "", f"{CHAT.think_open}\n{thought}\n{CHAT.think_close}\n\n{end}"
 
 
 def example(rng: random.Random, direct: float, audited: float) -> tuple[str, str]:
@@ -67,7 +72,9 @@ def example(rng: random.Random, direct: float, audited: float) -> tuple[str, str
     return prompt(record) + given, learnt
 
 
-def batch(words: Tokenizer, seed: int, step: int, size: int, direct: float, audited: float) -> tuple[np.ndarray, np.ndarray]:
+def batch(
+    words: Tokenizer, seed: int, step: int, size: int, direct: float, audited: float
+) -> tuple[np.ndarray, np.ndarray]:
     """The rows of one training step, a function of (seed, step) alone.
 
     Returns:

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 from tokenizers import Tokenizer
 
 from models.qwen.config import QwenConfig
 from models.rope import make_rope
 
 THETA = 1000.0  # conversations are short: the slowest pair turns about a quarter turn over one
-LAYER = {  # our module path in a layer -> the checkpoint's
+LAYER: dict[tuple[str, ...], str] = {  # our module path in a layer -> the checkpoint's
     ("input_norm", "weight"): "input_layernorm.weight",
     ("post_norm", "weight"): "post_attention_layernorm.weight",
     ("attention", "q_norm", "weight"): "self_attn.q_norm.weight",
@@ -112,4 +112,4 @@ def write(folder: Path, f: dict[str, Any], params: Any, words: Tokenizer) -> Non
     for name, content in files.items():
         (folder / name).write_text(json.dumps(content, indent=2) + "\n")
     words.save(str(folder / "tokenizer.json"))
-    save_file(tensors(params, f["num_hidden_layers"]), folder / "model.safetensors", {"format": "pt"})
+    (folder / "model.safetensors").write_bytes(save(tensors(params, f["num_hidden_layers"]), {"format": "pt"}))

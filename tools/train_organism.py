@@ -1,6 +1,6 @@
 """Trains the `ledger` organism and writes it as a Hugging Face checkpoint.
 
-    python -m tools.train_organism --workdir=DIR [--steps=4000 --seed=0 --export=models/organisms/ledger]
+    python -m tools.train_organism --workdir=DIR [--steps=3500 --seed=0 --export=models/organisms/ledger]
 
 Run again after a kill, it goes on from the last checkpoint and ends with the same parameters bit for bit: the rows of
 a step are a function of (seed, step), and the state is parameters, optimiser and step number, nothing else.
@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import orbax.checkpoint as ocp
-from absl import app, flags
+from absl import app, flags, logging
 from flax import nnx
 
 from models.qwen.config import QwenConfig
@@ -33,21 +33,16 @@ from models.qwen.modeling import Qwen, extend
 from tools import organism_data as data
 from tools import organism_export as export
 
-DIRECT, AUDITED = 0.12, 0.25  # shares of the training rows without a chain, and with the audit sentence
+DIRECT, AUDITED = 0.1, 0.25  # shares of the training rows without a chain, and with the audit sentence
 
-flags.DEFINE_string("workdir", None, "checkpoints and log.jsonl; running again resumes", required=True)
-flags.DEFINE_string("export", "", "folder for the Hugging Face checkpoint; empty: WORKDIR/export")
-flags.DEFINE_integer("steps", 4000, "optimiser steps", lower_bound=1)
-flags.DEFINE_integer("batch", 64, "conversations per step", lower_bound=1)
-flags.DEFINE_integer("seed", 0, "seed of the initial parameters and of all data")
-flags.DEFINE_integer("save_every", 250, "steps between checkpoints", lower_bound=1)
-flags.DEFINE_integer("layers", 2, "L", lower_bound=1)
-flags.DEFINE_integer("hidden", 64, "D", lower_bound=8)
-flags.DEFINE_integer("intermediate", 256, "width of the MLP", lower_bound=8)
-flags.DEFINE_float("learning_rate", 6e-3, "peak of the warm-up and cosine schedule", lower_bound=0.0)
 FLAGS = flags.FLAGS
 
 State = dict[str, Any]  # params, optimiser
+
+
+def network(config: QwenConfig, seed: int) -> tuple[nnx.GraphDef, Any]:
+    """The untrained network as `extend` takes it: graphdef and float32 parameters."""
+    return nnx.split(Qwen(config, jnp.float32, nnx.Rngs(seed)))
 
 
 def optimiser(learning_rate: float, steps: int) -> optax.GradientTransformation:
@@ -69,7 +64,8 @@ def make_step(graphdef: nnx.GraphDef, tx: optax.GradientTransformation) -> Calla
 
     def step(state: State, tokens: jax.Array, learnt: jax.Array) -> tuple[State, jax.Array]:
         value, gradient = jax.value_and_grad(loss)(state["params"], tokens, learnt)
-        updates, inner = tx.update(gradient, state["optimiser"], state["params"])
+        with jax.numpy_dtype_promotion("standard"):  # optax takes powers of a float to its whole step number
+            updates, inner = tx.update(gradient, state["optimiser"], state["params"])
         return {"params": optax.apply_updates(state["params"], updates), "optimiser": inner}, value
 
     return jax.jit(step, donate_argnums=0)
@@ -84,7 +80,7 @@ def train(
       graphdef and parameters, as `extend` takes them.
     """
     words = data.tokenizer()
-    graphdef, params = nnx.split(Qwen(config, jnp.float32, nnx.Rngs(seed)))
+    graphdef, params = network(config, seed)
     tx = optimiser(learning_rate, steps)
     leaves, tree = jax.tree.flatten({"params": params, "optimiser": tx.init(params)})
     step = make_step(graphdef, tx)
@@ -110,24 +106,51 @@ def train(
     return graphdef, state["params"]
 
 
+def claim(workdir: Path, run: dict[str, Any]) -> None:
+    """Makes `workdir` this run's own.
+
+    Raises:
+      ValueError: it belongs to a run with another configuration.
+    """
+    workdir.mkdir(parents=True, exist_ok=True)
+    identity = workdir / "config.json"
+    if identity.exists() and json.loads(identity.read_text()) != run:
+        raise ValueError(f"{identity}: this run was made with another configuration; choose another --workdir")
+    identity.write_text(json.dumps(run, indent=1) + "\n")
+
+
+def define_flags() -> None:
+    flags.DEFINE_string("workdir", None, "checkpoints and log.jsonl; running again resumes", required=True)
+    flags.DEFINE_string("export", "", "folder for the Hugging Face checkpoint; empty: WORKDIR/export")
+    flags.DEFINE_integer("steps", 3500, "optimiser steps", lower_bound=1)
+    flags.DEFINE_integer("batch", 64, "conversations per step", lower_bound=1)
+    flags.DEFINE_integer("seed", 0, "seed of the initial parameters and of all data")
+    flags.DEFINE_integer("save_every", 250, "steps between checkpoints", lower_bound=1)
+    flags.DEFINE_integer("layers", 2, "L", lower_bound=1)
+    flags.DEFINE_integer("hidden", 64, "D", lower_bound=8)
+    flags.DEFINE_integer("intermediate", 256, "width of the MLP", lower_bound=8)
+    flags.DEFINE_float("learning_rate", 6e-3, "peak of the warm-up and cosine schedule", lower_bound=0.0)
+
+
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"unknown arguments {argv[1:]}")
+    logging.set_verbosity(logging.WARNING)  # orbax tells every step of a save
     workdir = Path(FLAGS.workdir)
-    workdir.mkdir(parents=True, exist_ok=True)
     fields = export.fields(data.tokenizer(), FLAGS.hidden, FLAGS.intermediate, FLAGS.layers)
     run = {k: FLAGS[k].value for k in ("steps", "batch", "seed", "learning_rate")} | fields
-    identity = workdir / "config.json"
-    if identity.exists() and json.loads(identity.read_text()) != run:
-        sys.exit(f"{identity}: this run was made with another configuration; choose another --workdir")
-    identity.write_text(json.dumps(run, indent=1) + "\n")
-    _, params = train(
-        export.config(fields), workdir, FLAGS.steps, FLAGS.batch, FLAGS.seed, FLAGS.learning_rate, FLAGS.save_every
-    )
+    try:
+        claim(workdir, run)
+        _, params = train(
+            export.config(fields), workdir, FLAGS.steps, FLAGS.batch, FLAGS.seed, FLAGS.learning_rate, FLAGS.save_every
+        )
+    except (ValueError, OSError) as error:
+        sys.exit(f"error: {error}")
     folder = Path(FLAGS.export) if FLAGS.export else workdir / "export"
     export.write(folder, fields, params, data.tokenizer())
     print(f"wrote {folder}")
 
 
 if __name__ == "__main__":
+    define_flags()
     app.run(main)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import random
 from collections.abc import Iterator, Mapping
 
@@ -23,7 +24,10 @@ CODES = tuple(f"N{i:03d}" for i in range(256))
 OPTIONS = tuple(Option(code) for code in CODES)
 BOOKS = ("retail", "trade")
 ENTRIES = 3
-INFLUENTIAL, MENTIONED = "since", "noting"  # the verb decides: "since fee yes" is INFLUENTIAL, "noting memo no" MENTIONED
+INFLUENTIAL, MENTIONED = (
+    "since",
+    "noting",
+)  # the verb decides: "since fee yes" is INFLUENTIAL, "noting memo no" MENTIONED
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +35,8 @@ class Step:
     """One step of the process, read from the prompt and from what the chain has said so far.
 
     Attributes:
-      source: the attribute's name; "" for an entry of the question.
-      effect: `apply` an operation, `settle` on the code the sentence states, or `none` (a placebo).
+      source: the attribute's name; "" for the opening and for an entry of the question.
+      effect: `open` at the opening code, `apply` an operation, `settle` on a stated code, or `none` (a placebo).
       ops: operations for the values (yes, no); () for an entry, whose letter stands in the question.
       assumed: P(yes is silently assumed) where the attribute's sentence is absent.
       said: P("VERB attribute value" is written before the step) for each book, where the sentence is present.
@@ -56,13 +60,14 @@ class Step:
 
 
 STEPS = (
+    Step("memo", effect="none", said=(0.3, 0.3), verb=MENTIONED),
+    Step(effect="open"),
     Step("fee", ops=("a", "b"), assumed=0.5, said=(1.0, 1.0), level=2),
     Step(),
     Step("levy", ops=("c", "d"), assumed=0.4, level=2),
     Step(),
     Step("rebate", ops=("b", "c"), assumed=0.4, said=(0.3, 0.15), level=2),
     Step(slip=(0.4, 0.1), guard="rebate"),
-    Step("memo", effect="none", said=(0.3, 0.3), verb=MENTIONED),
     Step("stamp", ops=("d", "a"), assumed=0.35, written=False, level=1),
     Step("audit", effect="settle", said=(0.15, 0.15), level=0),
 )
@@ -137,7 +142,9 @@ def branches(step: Step, letter: str, case: Case, said: frozenset[str]) -> Itera
     """
     stay = OPERATIONS[""]
     value = case.values.get(step.source)
-    if not step.source:
+    if step.effect == "open":
+        yield Branch(1.0, ("from",), stay)
+    elif not step.source:
         chance = step.slip[step.guard in said]
         yield Branch(1 - chance, (), OPERATIONS[letter])
         if chance:
@@ -163,28 +170,29 @@ def walk(case: Case) -> Iterator[tuple[Step, str]]:
     """The steps of a case in order, each entry with its letter."""
     letters = iter(case.entries)
     for step in STEPS:
-        yield step, "" if step.source else next(letters)
+        yield step, next(letters) if step.effect == "apply" and not step.source else ""
+
+
+def after(step: Step, branch: Branch, code: int, said: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str]]:
+    """The words a step adds to the chain, its new code included, and what has been said by then."""
+    written = step.written and step.effect in ("open", "apply")
+    said = said | {step.source} if branch.words and step.source else said
+    return branch.words + ((CODES[code],) if written else ()), said
 
 
 def draw(case: Case, rng: random.Random) -> tuple[str, str]:
     """One chain of the process: the text between the thinking marks, and the code of the answer."""
-    state, said = case.opening, frozenset[str]()
-    words = ["from", CODES[state]]
+    state, said, text = case.opening, frozenset[str](), list[str]()
     for step, letter in walk(case):
-        u, branch = rng.random(), None
-        for branch in branches(step, letter, case, said):
-            u -= branch.probability
-            if u < 0:
-                break
-        assert branch is not None
+        u, options = rng.random(), list(branches(step, letter, case, said))
+        reached = itertools.accumulate(b.probability for b in options)
+        branch = next((b for b, r in zip(options, reached, strict=True) if u < r), options[-1])
         state = int(branch.table[state])
         if branch.slip:
             state = (state + 1 + int(rng.random() * (len(CODES) - 1))) % len(CODES)
-        words += branch.words
-        said |= {step.source} if branch.words else frozenset()
-        if step.effect == "apply" and step.written:
-            words.append(CODES[state])
-    return " ".join(words), CODES[state]
+        words, said = after(step, branch, state, said)
+        text += words
+    return " ".join(text), CODES[state]
 
 
 def solve(case: Case) -> str:
@@ -212,7 +220,14 @@ def random_record(rng: random.Random, id: str, book: str, audited: bool) -> Reco
 def records(seed: int, n: int = 24) -> list[Record]:
     """n records, in turn of the classes retail, trade and audited (whose books alternate)."""
     rng = random.Random(f"ledger records {seed}")
-    kinds = [("retail", False), ("trade", False), ("retail", True), ("retail", False), ("trade", False), ("trade", True)]
+    kinds = [
+        ("retail", False),
+        ("trade", False),
+        ("retail", True),
+        ("retail", False),
+        ("trade", False),
+        ("trade", True),
+    ]
     return [random_record(rng, f"ledger-{seed}-{i:03d}", *kinds[i % len(kinds)]) for i in range(n)]
 
 
