@@ -1,7 +1,7 @@
 """The figure in the form of the paper's Fig. 4: M0 and M1 per attribute with intervals, n_S and mean R beside them.
 
-Knows: rows of a score table, optional true values. Does not know: files but the two it is asked to save; no global state
-(a Figure object, never pyplot).
+Knows: rows of a score table, optional true values. Does not know: files but the two it is asked to save; no global
+state (a Figure object, never pyplot).
 """
 
 from __future__ import annotations
@@ -45,17 +45,18 @@ def scores_figure(rows: Sequence[Row], label: str = ALL, truth: Truth | None = N
     by_key = {(r.attribute, r.score): r for r in rows if r.label == label}
     attributes = list(dict.fromkeys(r.attribute for r in rows))
     figure = Figure(figsize=(9.0, 1.5 + 0.52 * len(attributes)), layout="constrained")
-    axes = figure.add_subplot()
+    axes, side = figure.subplots(1, 2, sharey=True, gridspec_kw={"width_ratios": (4, 1)})
     for y, attribute in enumerate(attributes):
         for offset, score in zip((-0.17, 0.17), SHOWN, strict=True):
             _draw(axes, y + offset, by_key[attribute, score], (truth or {}).get((attribute, label, score)))
         of_m0 = by_key[attribute, "M0"]
         excess = "–" if of_m0.mean_excess is None else f"{of_m0.mean_excess:.2f}"
         sizes = " / ".join(str(by_key[attribute, s].records) for s in SHOWN)
-        for x, text in ((1.09, sizes), (1.24, excess)):
-            axes.text(x, y, text, transform=axes.get_yaxis_transform(), ha="center", va="center", fontsize=9)
-    for x, text in ((1.09, "$n_S$ (M0 / M1)"), (1.24, "mean R")):
-        axes.text(x, 1.01, text, transform=axes.transAxes, ha="center", va="bottom", fontsize=9)
+        for x, text in ((0.28, sizes), (0.84, excess)):
+            side.text(x, y, text, ha="center", va="center", fontsize=9)
+    for x, text in ((0.28, "$n_S$ M0 / M1"), (0.84, "mean R")):
+        side.text(x, 1.01, text, transform=side.transAxes, ha="center", va="bottom", fontsize=9)
+    side.set_axis_off()
     names = ["all attributes" if a == ALL else a for a in attributes]
     axes.set_yticks(range(len(attributes)), names)
     axes.set_ylim(len(attributes) - 0.45, -0.55)
@@ -67,7 +68,9 @@ def scores_figure(rows: Sequence[Row], label: str = ALL, truth: Truth | None = N
     axes.spines[["top", "right"]].set_visible(False)
     handles = [Line2D([], [], color=COLOURS[s], marker=MARKERS[s], linestyle="-", label=s) for s in SHOWN]
     if truth:
-        handles.append(Line2D([], [], color="black", marker="D", markersize=5, linestyle="", label="true value"))
+        handles.append(
+            Line2D([], [], color="black", marker="D", markerfacecolor="none", linestyle="", label="true value")
+        )
     figure.legend(handles=handles, loc="outside upper left", ncols=3, frameon=False, fontsize=9)
     if title:
         axes.set_title(title, fontsize=10, loc="left", pad=18)
@@ -88,7 +91,7 @@ def _draw(axes: object, y: float, row: Row, true_value: float | None) -> None:
             axes.plot([end, end], [y - 0.07, y + 0.07], color=colour, linewidth=1.2)
         axes.plot([row.value], [y], color=colour, marker=MARKERS[row.score], markersize=6, linestyle="", clip_on=False)
     if true_value is not None:
-        axes.plot([true_value], [y], color="black", marker="D", markersize=4, linestyle="", clip_on=False, zorder=5)
+        axes.plot([true_value], [y], "D", color="black", markersize=8, markerfacecolor="none", clip_on=False, zorder=5)
 
 
 def svg(figure: Figure) -> str:
