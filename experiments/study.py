@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
@@ -37,8 +38,9 @@ class Study:
     studied: Mapping[str, list[str]]  # record id -> attributes
 
     @property
-    def batch(self) -> int:
-        return self.config["n"]
+    def plan(self) -> adaptive.Plan:
+        c = self.config
+        return adaptive.Plan(c["n"], c["tau"], c["stage1"], c["drop_below"])
 
     def answers(self, record: Record) -> Path:
         return self.root / "answers" / f"{rundir.name(record.id)}.parquet"
@@ -60,16 +62,17 @@ def prepare(config: Mapping[str, Any], root: Path) -> Study:
     model = load(c["model"], c["dtype"])
     rundir.log_environment(root, rundir.environment(model.fingerprint, c["precision"]))
     chosen = {k: model.sampling[k] if c[k] is None else c[k] for k in ("temperature", "top_k", "top_p", "min_p")}
-    drawer = draws.Drawer(
-        model, c["task"], Sampling(**chosen), c["seed"], c["slots"], c["shard"], c["length"], c["bucket"]
+    sampling = Sampling(
+        float(chosen["temperature"]), int(chosen["top_k"]), float(chosen["top_p"]), float(chosen["min_p"])
     )
+    drawer = draws.Drawer(model, c["task"], sampling, c["seed"], c["slots"], c["shard"], c["length"], c["bucket"])
     return Study(config, root, drawer, task, studied)
 
 
 def sample(study: Study) -> None:
     """T = 0 answers of every arm; then X = 1 in full, X = 0 to stage 1, and to the end where the rule keeps it."""
-    n, stage1 = study.batch, study.config["stage1"]
-    total = sum(2 * n * (1 + len(study.studied[r.id])) for r in study.task.records)
+    plan = study.plan
+    total = sum(2 * plan.n * (1 + len(study.studied[r.id])) for r in study.task.records)
     with tqdm(total=total, unit="chain", desc="sampling", smoothing=0.05) as bar:
         for record in study.task.records:
             shown = arms(record, study.studied[record.id])
@@ -84,29 +87,23 @@ def sample(study: Study) -> None:
                 rows = [draws.no_cot(study.drawer, arm(name)) for name in shown]
                 table = pa.table({f.name: pa.array([r[f.name] for r in rows], f.type) for f in draws.ANSWERS})
                 draws.save(study.answers(record), table.cast(draws.ANSWERS))
-            one = _chains(study, record, X1, arm, 0, 2 * n, bar)
+            one = _chains(study, record, X1, arm, adaptive.first_ids(1, plan), bar)
+            k1 = sum(c.code == record.target for c in one if c.chain < plan.n)  # the estimation batch has no say
             for name in study.studied[record.id]:
-                zero = _chains(study, record, x0(name), arm, 0, stage1, bar)
-                if _kept(study, record, one, zero):
-                    _chains(study, record, x0(name), arm, stage1, 2 * n, bar)
-                else:
-                    bar.total -= 2 * n - stage1
-                    bar.refresh()
-
-
-def _kept(study: Study, record: Record, one: list[Drawn], zero: list[Drawn]) -> bool:
-    """The adaptive rule (App. E.1) on selection chains alone; the estimation batch has no say."""
-    select = [c for c in one if c.chain < study.batch]
-    k1, k0 = (sum(c.code == record.target for c in chains) for chains in (select, zero))
-    return bool(adaptive.keep(k1, len(select), k0, len(zero), study.config["stage1_threshold"]))
+                zero = _chains(study, record, x0(name), arm, adaptive.first_ids(0, plan), bar)
+                k0 = sum(c.code == record.target for c in zero)
+                rest = adaptive.second_ids(bool(adaptive.keep(np.asarray(k1), np.asarray(k0), plan)), plan)
+                _chains(study, record, x0(name), arm, rest, bar)
+                bar.total -= 2 * plan.n - len(zero) - len(rest)
+                bar.refresh()
 
 
 def _chains(
-    study: Study, record: Record, name: str, arm: Callable[[str], draws.Arm], first: int, stop: int, bar: tqdm | None
+    study: Study, record: Record, name: str, arm: Callable[[str], draws.Arm], ids: range, bar: tqdm
 ) -> list[Drawn]:
-    """The chains first … stop - 1 of an arm, drawing the shards that are not on disk."""
+    """The chains of an arm with these ids, drawing the shards that are not on disk."""
     found: list[Drawn] = []
-    for a, b in shards(first, stop, study.config["shard"], study.config["stage1"], study.batch):
+    for a, b in _cut(study, ids):
         path = rundir.shard(study.root, record.id, name, a, b)
         if path.exists():
             table = draws.load(path, draws.CHAINS, b - a)
@@ -114,16 +111,18 @@ def _chains(
             table = draws.draw(study.drawer, arm(name), a, b)
             draws.save(path, table)
         found += draws.drawn(table)
-        if bar is not None:
-            bar.update(b - a)
+        bar.update(b - a)
     return found
 
 
-def _shards(study: Study, record: Record, name: str, first: int, stop: int) -> list[Path]:
-    """The shards of a range that are on disk."""
-    cut = shards(first, stop, study.config["shard"], study.config["stage1"], study.batch)
-    paths = [rundir.shard(study.root, record.id, name, a, b) for a, b in cut]
-    return [path for path in paths if path.exists()]
+def _cut(study: Study, ids: range) -> list[tuple[int, int]]:
+    return shards(ids.start, ids.stop, study.config["shard"], study.plan.stage1, study.plan.n)
+
+
+def _stored(study: Study, record: Record, name: str, ids: range) -> list[pa.Table]:
+    """The shards of these ids that are on disk."""
+    paths = [(rundir.shard(study.root, record.id, name, a, b), b - a) for a, b in _cut(study, ids)]
+    return [draws.load(path, draws.CHAINS, rows) for path, rows in paths if path.exists()]
 
 
 def judge(study: Study) -> None:
@@ -132,8 +131,7 @@ def judge(study: Study) -> None:
         if study.labels(record).exists():
             continue
         rows = []
-        for path in _shards(study, record, X1, study.batch, 2 * study.batch):
-            table = draws.load(path, draws.CHAINS)
+        for table in _stored(study, record, X1, range(study.plan.n, 2 * study.plan.n)):
             for chain, code, thought in zip(
                 *(table.column(k).to_pylist() for k in ("chain", "code", "thought")), strict=True
             ):
@@ -150,19 +148,16 @@ def count(study: Study) -> None:
     """counts.parquet and patterns.parquet, from the shards alone."""
     rows, found = [], []
     for record in study.task.records:
+        every = range(2 * study.plan.n)
         drawn = {
-            name: [
-                c
-                for path in _shards(study, record, name, 0, 2 * study.batch)
-                for c in draws.drawn(draws.load(path, draws.CHAINS))
-            ]
+            name: [chain for table in _stored(study, record, name, every) for chain in draws.drawn(table)]
             for name in arms(record, study.studied[record.id])
         }
         labels = draws.load(study.labels(record), LABELS)
         answers = draws.load(study.answers(record), draws.ANSWERS)
         letters = dict(zip(labels.column("chain").to_pylist(), labels.column("pattern").to_pylist(), strict=True))
         target = dict(zip(answers.column("arm").to_pylist(), answers.column("target").to_pylist(), strict=True))
-        more, others = tally(record, drawn, letters, target, study.batch)
+        more, others = tally(record, drawn, letters, target, study.plan.n)
         rows += more
         found += others
     counts.write_counts(study.root / "counts.parquet", counts_schema.from_rows(rows))

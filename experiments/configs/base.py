@@ -34,8 +34,8 @@ def base() -> ConfigDict:
     c.min_p = config_dict.placeholder(float)
     # How often
     c.n = 1000  # chains per arm and batch
-    c.stage1 = 200  # chains of an X = 0 arm before the adaptive rule decides
-    c.stage1_threshold = 0.03  # pairs with a smaller stage-1 total effect are dropped
+    c.stage1 = 200  # chains of an X = 0 arm before the adaptive rule decides; 0 draws every arm in full
+    c.drop_below = 0.03  # pairs with a smaller stage-1 total effect are dropped
     c.length = 32  # most tokens per chain
     c.seed = 0  # of every draw
     # How it is computed; no bearing on which tokens a chain's name stands for
@@ -53,8 +53,8 @@ def base() -> ConfigDict:
 
 RANGES: Mapping[str, tuple[Any, str]] = {
     **{f: (lambda v: v >= 1, ">= 1") for f in ("per_label", "n", "length", "slots", "shard", "bucket", "replicates")},
-    "stage1": (lambda v: v >= 1, ">= 1"),
-    "stage1_threshold": (lambda v: -1 <= v < 1, "in [-1, 1); -1 keeps every pair"),
+    "stage1": (lambda v: v >= 0, ">= 0"),
+    "drop_below": (lambda v: -1 <= v < 1, "in [-1, 1)"),
     "tau": (lambda v: 0 < v < 1, "in (0, 1)"),
     "p10_max": (lambda v: 0 < v <= 1, "in (0, 1]"),
     "seed": (lambda v: 0 <= v < 2**32, "in [0, 2^32)"),
@@ -79,6 +79,8 @@ def check(config: ConfigDict) -> dict[str, Any]:
             faults.append(f"{name} must be {want}, got {fields[name]!r}")
     if not faults and fields["stage1"] > fields["n"]:
         faults.append(f"stage1 must be <= n = {fields['n']}, got {fields['stage1']}")
+    if not faults and fields["drop_below"] > fields["tau"]:
+        faults.append(f"drop_below must be <= tau = {fields['tau']}, got {fields['drop_below']}")
     if faults:
         raise ValueError(f"config: {'; '.join(faults)}")
     return fields
