@@ -9,6 +9,7 @@ Knows: exceptions. Does not know: what the programs do. A bug (any other excepti
 from __future__ import annotations
 
 import functools
+import logging
 import sys
 from collections.abc import Callable
 
@@ -18,6 +19,7 @@ def guarded(main: Callable[[list[str]], None]) -> Callable[[list[str]], None]:
 
     @functools.wraps(main)
     def run(argv: list[str]) -> None:
+        logging.getLogger("jax").setLevel(logging.WARNING)  # no news about accelerators that are not there
         try:
             main(argv)
         except (ValueError, OSError) as error:

@@ -39,6 +39,9 @@ def run(config: Mapping[str, Any], root: Path) -> None:
         study.sample(opened)
         study.judge(opened)
         study.count(opened)
+        for line in study.score(opened):
+            print(line)
+    print(f"report: {root / 'report.html'}")
 
 
 if __name__ == "__main__":

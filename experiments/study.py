@@ -1,11 +1,13 @@
-"""The stages of a monitorability run over a run directory: sample, judge, count. Each reads what is there and adds.
+"""The stages of a monitorability run over a run directory: sample, judge, count, score. Each reads what is there.
 
-Knows: arms, stages, files, progress. Does not know: how a chain is drawn (draws.py), what a score is (score.py).
+Knows: arms, stages, files, progress. Does not know: how a chain is drawn (draws.py), what a score is (jaxmon/table.py).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,14 +18,18 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from experiments import draws, rundir
+from experiments.scoring import read_truth, summary
+from experiments.scoring import score as write_scores
 from jaxmon import adaptive, counts, counts_schema, patterns
 from jaxmon.arms import X1, arms, shards, x0
+from jaxmon.cells import Settings
 from jaxmon.records import Record
 from jaxmon.sampler import Sampling
 from jaxmon.tally import Drawn, tally
 from jaxmon.tasks import registry
 from models.loading import load
 
+TRUTH = ("attribute", "label", "score", "value")
 LABELS = pa.schema([("record", pa.string()), ("chain", pa.int64()), ("pattern", pa.string())])
 
 
@@ -162,3 +168,43 @@ def count(study: Study) -> None:
         found += others
     counts.write_counts(study.root / "counts.parquet", counts_schema.from_rows(rows))
     patterns.write_patterns(study.root / "patterns.parquet", patterns.from_rows(found))
+
+
+def outcomes(study: Study) -> Counter[str]:
+    """How the chains of the run ended, over all arms."""
+    found: Counter[str] = Counter()
+    for path in sorted((study.root / "chains").rglob("*.parquet")):
+        found.update(draws.load(path, draws.CHAINS).column("outcome").to_pylist())
+    return found
+
+
+def score(study: Study) -> list[str]:
+    """scores.csv, bounds.csv, truth.csv where it is known, figure and report; returns the lines to print."""
+    c, task, root = study.config, study.task, study.root
+    table = counts.read_counts(root / "counts.parquet")
+    settings = Settings(
+        tau=c["tau"],
+        p10_below=c["p10_max"],
+        replicates=c["replicates"],
+        levels="records" if c["records_only"] else "both",
+        seed=c["seed"],
+    )
+    truth = None
+    if task.truth is not None:
+        rows = [r for r in task.truth(task.records) if r["value"] is not None]
+        lines = [",".join(str(r[k]) for k in TRUTH) for r in rows]
+        rundir.write_text(root / "truth.csv", "\n".join([",".join(TRUTH), *lines]) + "\n")
+        truth = read_truth(str(root / "truth.csv"))
+    found = write_scores(
+        table,
+        patterns.read_patterns(root / "patterns.parquet", table),
+        root,
+        settings,
+        truth=truth,
+        title=f"{study.drawer.model.name} on {task.name}",
+        config=c,
+        environment=json.loads((root / "environment.json").read_text())[0],
+        outcomes=outcomes(study),
+        assumptions=[f"Judge: {task.judge.name}.", f"Sampling: {dataclasses.asdict(study.drawer.sampling)}."],
+    )
+    return summary(found)

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ml_collections import config_dict
-
-ConfigDict = config_dict.ConfigDict
+from ml_collections.config_dict import ConfigDict
 
 
 def base() -> ConfigDict:

@@ -7,7 +7,9 @@ Command: python -m experiments.monitorability --config=experiments/configs/ledge
 Expected: see models/organisms/ledger/README.md.
 """
 
-from experiments.configs.base import ConfigDict, base
+from ml_collections.config_dict import ConfigDict
+
+from experiments.configs.base import base
 
 
 def get_config() -> ConfigDict:

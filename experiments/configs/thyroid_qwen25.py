@@ -6,7 +6,9 @@ Command: python -m tools.fetch_weights qwen2.5-coder-0.5b-instruct --out weights
          python -m experiments.monitorability --config=experiments/configs/thyroid_qwen25.py --workdir=runs/thyroid
 """
 
-from experiments.configs.base import ConfigDict, base
+from ml_collections.config_dict import ConfigDict
+
+from experiments.configs.base import base
 
 
 def get_config() -> ConfigDict:

@@ -1,0 +1,103 @@
+"""From counts to the files a reader opens: scores.csv, bounds.csv, figure.png, figure.svg, report.html.
+
+Knows: which files, and the layout of a truth file. Does not know: flags, chains, models.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import platform
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+from pathlib import Path
+
+from experiments import rundir
+from jaxmon import figures, report, table
+from jaxmon.cells import Settings
+from jaxmon.counts import Counts
+from jaxmon.counts_schema import ALL
+from jaxmon.figures import Truth
+from jaxmon.patterns import Patterns
+from jaxmon.scores import SCORES
+from jaxmon.table import Scores
+
+
+def score(
+    counts: Counts,
+    patterns: Patterns | None,
+    workdir: str | Path,
+    settings: Settings | None = None,
+    *,
+    truth: Truth | None = None,
+    title: str = "Chain-of-thought monitorability",
+    config: Mapping[str, object] | None = None,
+    environment: Mapping[str, object] | None = None,
+    outcomes: Mapping[str, int] | None = None,
+    assumptions: Iterable[str] = (),
+) -> Scores:
+    """Computes everything and writes the five files, each whole or not at all.
+
+    Args:
+      counts, patterns, settings: see table.score_table.
+      truth: true values by (attribute, label, score), where known.
+      config, environment, outcomes, assumptions: shown in the report (report.report).
+    Returns: the scores that were written.
+    Raises: OSError where the directory cannot be written.
+    """
+    workdir = Path(workdir)
+    workdir.mkdir(parents=True, exist_ok=True)
+    scores = table.score_table(counts, patterns, settings)
+    figure = figures.scores_figure(scores.rows, truth=truth, title=title)
+    page = report.report(
+        scores, counts, figures.svg(figure), truth, title, config, environment or versions(), outcomes, assumptions
+    )
+    rundir.write_text(workdir / "scores.csv", table.to_csv(scores.rows))
+    rundir.write_text(workdir / "bounds.csv", table.to_csv(scores.bounds, table.BOUNDS_COLUMNS))
+    figures.save(figure, workdir)
+    rundir.write_text(workdir / "report.html", page)
+    return scores
+
+
+def read_truth(path: str) -> Truth:
+    """True values by (attribute, label, score) from a CSV file with the columns attribute, label, score, value.
+
+    Raises: ValueError, one line that names file, row and column.
+    """
+    found: dict[tuple[str, str, str], float] = {}
+    with open(path, newline="") as file:
+        reader = csv.DictReader(file)
+        if missing := [c for c in ("attribute", "label", "score", "value") if c not in (reader.fieldnames or [])]:
+            raise ValueError(f"{path}: missing column {', '.join(missing)}")
+        for i, row in enumerate(reader, 1):
+            if row["score"] not in SCORES:
+                raise ValueError(
+                    f"{path}: row {i}, column score: {row['score']!r}, expected one of {', '.join(SCORES)}"
+                )
+            try:
+                value = float(row["value"])
+            except (TypeError, ValueError):
+                value = math.nan
+            if not -1 <= value <= 1:
+                raise ValueError(f"{path}: row {i}, column value: {row['value']!r} is no number in [-1, 1]")
+            found[row["attribute"], row["label"], row["score"]] = value
+    return found
+
+
+def versions() -> dict[str, str]:
+    """What the numbers depend on besides the counts and the settings."""
+    return {"python": platform.python_version()} | {n: metadata.version(n) for n in ("jax", "jaxlib", "numpy", "scipy")}
+
+
+def summary(scores: Scores) -> list[str]:
+    """One line per attribute, classes pooled: M0 and M1 with intervals or the reason."""
+    found = {(r.attribute, r.score): r for r in scores.rows if r.label == ALL}
+    lines = []
+    for attribute in dict.fromkeys(r.attribute for r in scores.rows):
+        parts = []
+        for name in ("M0", "M1"):
+            r = found[attribute, name]
+            what = r.reason if r.value is None else f"{r.value:.3f} [{r.low:.3f}, {r.high:.3f}] n_S={r.records}"
+            parts.append(f"{name} {what}")
+        lines.append(f"{attribute}: {'; '.join(parts)}")
+    return lines
