@@ -43,7 +43,7 @@ def partial_softmax(query: Array, keys: Array, values: Array, mask: Array) -> Pa
         scores = jnp.einsum("btkgh,bskh->btkgs", query, keys, preferred_element_type=jnp.float32)
     seen = mask[:, :, None, None, :]
     scores = jnp.where(seen, scores, MASKED)
-    maximum = scores.max(-1)
+    maximum = scores.max(-1, initial=MASKED)  # defined for a segment of no slots, too
     weights = jnp.where(seen, jnp.exp(scores - maximum[..., None]), 0.0)
     total = weights.sum(-1)
     weights = weights.astype(values.dtype)

@@ -17,6 +17,24 @@ import numpy as np
 
 Array = jax.Array
 
+# The fields each rope type has, beside its name and theta.
+FIELDS: Mapping[str, frozenset[str]] = {
+    "default": frozenset(),
+    "linear": frozenset({"factor"}),
+    "yarn": frozenset(
+        {
+            "factor",
+            "original_max_position_embeddings",
+            "attention_factor",
+            "beta_fast",
+            "beta_slow",
+            "mscale",
+            "mscale_all_dim",
+            "truncate",
+        }
+    ),
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Rope:
@@ -37,79 +55,99 @@ def make_rope(head_dim: int, theta: float, scaling: Mapping[str, Any] | None, ma
 
     Args:
       head_dim: H, even.
-      theta: base.
+      theta: base, > 1.
       scaling: the `rope_scaling` / `rope_parameters` dict, or None.
       max_positions: the config's max_position_embeddings, YaRN's original length where the dict has none.
 
     Raises:
-      ValueError: an unknown rope type, a field the type does not have, or a missing or non-positive factor.
+      ValueError: an unknown rope type, a field the type does not have, a value out of range or not a number.
     """
-    base = theta ** (-np.arange(0, head_dim, 2, dtype=np.float64) / head_dim)
-    fields = {k: v for k, v in (scaling or {}).items() if v is not None and k not in ("rope_theta", "type")}
-    kind = fields.pop("rope_type", (scaling or {}).get("type", "default"))
-    known: dict[str, set[str]] = {
-        "default": set(),
-        "linear": {"factor"},
-        "yarn": {
-            "factor",
-            "original_max_position_embeddings",
-            "attention_factor",
-            "beta_fast",
-            "beta_slow",
-            "mscale",
-            "mscale_all_dim",
-            "truncate",
-        },
-    }
-    if kind not in known:
-        raise ValueError(f"rope type {kind!r} is not supported (have {', '.join(known)})")
-    if unknown := sorted(set(fields) - known[kind]):
-        raise ValueError(f"rope type {kind!r} has no field {', '.join(unknown)}")
+    if head_dim % 2 or head_dim < 2:
+        raise ValueError(f"head_dim must be even and positive, got {head_dim}")
+    if not theta > 1.0:
+        raise ValueError(f"theta must be > 1, got {theta}")
+    kind, fields = _read(scaling or {})
+    # Rounded to float32 step by step, as the models' own code does: at position 10^4 one rounding of a frequency
+    # is already visible in the angle.
+    exponents = np.arange(0, head_dim, 2, dtype=np.float32) / np.float32(head_dim)
+    periods = (np.float64(theta) ** exponents.astype(np.float64)).astype(np.float32)
+    base = np.float32(1) / periods
     if kind == "default":
         return _rope(base)
-    factor = float(fields.get("factor", 0.0))
-    if factor < 1.0:
-        raise ValueError(f"rope type {kind!r} needs a factor >= 1, got {fields.get('factor')}")
+    factor = _number(fields, "factor", at_least=1.0)
     if kind == "linear":
-        return _rope(base / factor)
-    return _yarn(base, head_dim, theta, factor, fields, max_positions)
+        return _rope(base / np.float32(factor))
+    ramp = _yarn_ramp(head_dim, theta, fields, max_positions)
+    slow = np.float32(1) / (np.float32(factor) * periods)
+    return _rope(slow * ramp + base * (np.float32(1) - ramp), _yarn_scale(factor, fields))
 
 
-def _yarn(
-    base: np.ndarray, head_dim: int, theta: float, factor: float, fields: Mapping[str, Any], max_positions: int
-) -> Rope:
-    original = fields.get("original_max_position_embeddings", max_positions)
+def _read(scaling: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The type and its own fields; `type` is the legacy name of `rope_type`, `rope_theta` comes as an argument."""
+    kinds = {scaling[k] for k in ("rope_type", "type") if scaling.get(k) is not None} or {"default"}
+    if len(kinds) > 1:
+        raise ValueError(f"rope_type and type contradict each other ({', '.join(sorted(map(str, kinds)))})")
+    kind = kinds.pop()
+    if kind not in FIELDS:
+        raise ValueError(f"rope type {kind!r} is not supported (have {', '.join(FIELDS)})")
+    fields = {k: v for k, v in scaling.items() if v is not None and k not in ("rope_theta", "rope_type", "type")}
+    if unknown := sorted(set(fields) - FIELDS[kind]):
+        raise ValueError(f"rope type {kind!r} has no field {', '.join(unknown)}")
+    return kind, fields
+
+
+def _number(fields: Mapping[str, Any], name: str, default: float | None = None, at_least: float = 0.0) -> float:
+    value = fields.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not max(at_least, 1e-6) <= value < math.inf:
+        raise ValueError(f"rope field {name} must be a number {f'>= {at_least}' if at_least else '> 0'}, got {value!r}")
+    return float(value)
+
+
+def _yarn_ramp(head_dim: int, theta: float, fields: Mapping[str, Any], max_positions: int) -> np.ndarray:
+    """0 for dims that turn often within the original length, 1 for those that do not complete a turn; [H/2]."""
+    original = _number(fields, "original_max_position_embeddings", float(max_positions), at_least=1.0)
+    fast, slow = _number(fields, "beta_fast", 32.0), _number(fields, "beta_slow", 1.0)
+    if not isinstance(fields.get("truncate", True), bool):
+        raise ValueError(f"rope field truncate must be true or false, got {fields['truncate']!r}")
 
     def dim_of(turns: float) -> float:  # the (fractional) dim that makes `turns` turns in the original length
         return head_dim * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(theta))
 
-    low, high = dim_of(fields.get("beta_fast", 32.0)), dim_of(fields.get("beta_slow", 1.0))
+    low, high = dim_of(fast), dim_of(slow)
     if fields.get("truncate", True):
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, head_dim - 1)
-    ramp = np.clip((np.arange(head_dim // 2) - low) / max(high - low, 1e-3), 0.0, 1.0)
+    if low > high:
+        raise ValueError(
+            f"rope type 'yarn' has an empty ramp (beta_fast {fast}, beta_slow {slow}, original length {original:g})"
+        )
+    width = high - low if high > low else 0.001
+    return np.clip((np.arange(head_dim // 2, dtype=np.float32) - np.float32(low)) / np.float32(width), 0, 1)
 
-    def mscale(weight: float) -> float:
-        return 0.1 * weight * math.log(factor) + 1.0 if factor > 1 else 1.0
 
-    scale = fields.get("attention_factor")
-    if scale is None:
-        both = fields.get("mscale") and fields.get("mscale_all_dim")
-        scale = mscale(fields["mscale"]) / mscale(fields["mscale_all_dim"]) if both else mscale(1.0)
-    return _rope(base * (1 - ramp) + base / factor * ramp, float(scale))
+def _yarn_scale(factor: float, fields: Mapping[str, Any]) -> float:
+    """The attention factor: given, or the ratio of the two mscale terms, or 0.1 ln(factor) + 1."""
+    if "attention_factor" in fields:
+        return _number(fields, "attention_factor")
+
+    def term(weight: float) -> float:
+        return 0.1 * weight * math.log(factor) + 1.0
+
+    given = [_number(fields, name) for name in ("mscale", "mscale_all_dim") if fields.get(name)]
+    if len(given) == 1:
+        raise ValueError("rope fields mscale and mscale_all_dim must be given together")
+    return term(given[0]) / term(given[1]) if given else term(1.0)
 
 
 def _rope(frequencies: np.ndarray, scale: float = 1.0) -> Rope:
     return Rope(tuple(float(f) for f in frequencies), scale)
 
 
-def _turn(x: Array, positions: Array, rope: Rope, scale: float) -> Array:
-    angles = positions[..., None, None].astype(jnp.float32) * jnp.asarray(rope.frequencies, jnp.float32)[None, None, None]
-    cos, sin = jnp.cos(angles) * scale, jnp.sin(angles) * scale
-    first, second = jnp.split(x.astype(jnp.float32), 2, axis=-1)
-    return jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1).astype(x.dtype)
-
-
 def rotate(x: Array, positions: Array, rope: Rope) -> Array:
     """Rotates queries or keys [B, T, heads, H] to their positions int [B, T]; once, at the time they are made."""
-    return _turn(x, positions, rope, rope.scale)
+    angles = (
+        positions[..., None, None].astype(jnp.float32) * jnp.asarray(rope.frequencies, jnp.float32)[None, None, None]
+    )
+    cos, sin = jnp.cos(angles) * rope.scale, jnp.sin(angles) * rope.scale
+    first, second = jnp.split(x.astype(jnp.float32), 2, axis=-1)
+    return jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1).astype(x.dtype)

@@ -1,0 +1,116 @@
+"""Compares a real checkpoint with `transformers` on the same file: prompt logits, then greedy text.
+
+    python -m tools.parity --weights=weights/qwen2.5-coder-0.5b-instruct.gguf
+
+Claim: on each prompt the logits agree to --bound in float32 and 64 greedy tokens are the same. Wants torch and
+accelerate (a development install); some 8 GB of memory for a 0.5 B model. Exit status 1 if a claim fails.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from absl import app, flags
+
+from models.context import empty, write
+from models.loading import CheckpointError, Model, load
+
+WEIGHTS = flags.DEFINE_string("weights", None, "a GGUF file", required=True)
+TOKENS = flags.DEFINE_integer("tokens", 64, "greedy tokens per prompt", lower_bound=1)
+BOUND = flags.DEFINE_float("bound", 1e-3, "largest absolute difference of prompt logits")
+
+PROMPTS = (
+    "Write a Python function that returns the n-th Fibonacci number.",
+    "A patient has a TSH of 12.4 mU/L and a low free T4. Which diagnosis fits best? Think step by step.",
+    "Explain to a child, in at least five sentences, why the sky is blue.",
+    "What is 17 * 24? Explain each step.",
+    "What are the differences between a list and a tuple in Python? Give an example of each.",
+)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _prefill(extend: Any, graphdef: Any, params: Any, tokens: jax.Array) -> Any:
+    positions = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
+    return extend(graphdef, params, tokens, positions)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=4)
+def _step(extend: Any, graphdef: Any, params: Any, prompt: Any, buffer: Any, token: jax.Array, i: jax.Array) -> Any:
+    position = (prompt.positions[:, -1] + 1 + i)[:, None]
+    logits, new = extend(graphdef, params, token[:, None], position, (prompt, buffer))
+    return logits[:, 0], write(buffer, new, i[None], jnp.ones(1, bool))
+
+
+def greedy(model: Model, prompt: list[int], steps: int) -> tuple[list[int], np.ndarray, float]:
+    """Our greedy decoding of one prompt: (tokens, prompt logits [T, V], smallest gap between the two best logits)."""
+    with jax.default_matmul_precision("highest"):
+        logits, segment = _prefill(model.extend, model.graphdef, model.params, jnp.asarray([prompt], jnp.int32))
+        prompt_logits, row = np.asarray(logits[0]), logits[:, -1]
+        buffer, chosen, gap = empty(segment, 1, steps), [], float("inf")
+        for i in range(steps):
+            best, second = (float(v) for v in jax.lax.top_k(row[0, : model.vocabulary], 2)[0])
+            gap = min(gap, best - second)
+            chosen.append(int(jnp.argmax(row[0, : model.vocabulary])))
+            if chosen[-1] in model.stop_ids or i == steps - 1:
+                break
+            token = jnp.asarray(chosen[-1:], jnp.int32)
+            row, buffer = _step(
+                model.extend, model.graphdef, model.params, segment, buffer, token, jnp.asarray(i, jnp.int32)
+            )
+    return chosen, prompt_logits, gap
+
+
+def compare(weights: Path, steps: int) -> list[dict[str, Any]]:
+    """One row per prompt: greedy tokens equal or not, largest logit difference, smallest top-two gap, the text."""
+    from tests import reference  # torch stays out of everything that does not compare with it
+
+    theirs, _ = reference.from_gguf(weights)
+    model = load(weights)
+    rows = []
+    for user in PROMPTS:
+        prompt = model.tokenizer.encode(model.chat.render(user), add_special_tokens=False).ids
+        tokens, logits, gap = greedy(model, prompt, steps)
+        expected = reference.greedy(theirs, prompt, steps, model.stop_ids)
+        wanted, _ = reference.run(theirs, np.asarray([prompt]))
+        rows.append(
+            {
+                "prompt": user,
+                "prompt_tokens": len(prompt),
+                "tokens": len(tokens),
+                "same_text": tokens == expected,
+                "max_abs_logit_difference": float(np.abs(logits - wanted[0]).max()),
+                "largest_logit": float(np.abs(wanted).max()),
+                "smallest_gap": gap,
+                "text": model.tokenizer.decode(tokens),
+            }
+        )
+    return rows
+
+
+def main(argv: list[str]) -> None:
+    del argv
+    weights = Path(WEIGHTS.value)
+    try:
+        rows = compare(weights, TOKENS.value)
+    except ImportError as error:
+        sys.exit(f"parity needs torch, transformers and accelerate: {error}")
+    except CheckpointError as error:
+        sys.exit(str(error))
+    for row in rows:
+        print(json.dumps(row, ensure_ascii=False))
+    good = [r["same_text"] and r["max_abs_logit_difference"] <= BOUND.value for r in rows]
+    print(f"{sum(good)} of {len(good)} prompts agree ({platform.machine()}, jax {jax.__version__}, {jax.devices()[0]})")
+    if not all(good):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    app.run(main)
