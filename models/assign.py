@@ -15,8 +15,6 @@ import numpy as np
 
 from models.checkpoint import Checkpoint, CheckpointError, Tensor
 
-SHOWN = 12  # names of each kind in a message; the rest is counted
-
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
@@ -90,13 +88,13 @@ def _check(
     for path, listed in names.items():
         stacked = "{}" in getattr(rows[path], checkpoint.naming)
         wanted |= dict.fromkeys(listed, _stored_shape(shapes[path].shape, rows[path], stacked))
-    missing = [n for n in wanted if n not in have]
+    missing = sorted(n for n in wanted if n not in have)
     unknown = [n for n in have if n not in wanted and n not in twins and not n.endswith(derived or ("\0",))]
     for name, shape in wanted.items():
         if name in have and have[name].shape != shape:
             misshapen.append(f"{name} is {list(have[name].shape)}, not {list(shape)}")
     faults = [
-        f"{kind} {len(found)}: {', '.join(found[:SHOWN])}{', …' if len(found) > SHOWN else ''}"
+        f"{kind} {len(found)}: {', '.join(found)}"
         for kind, found in (("missing", missing), ("unknown", sorted(unknown)), ("misshapen", misshapen))
         if found
     ]
