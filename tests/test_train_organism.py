@@ -94,7 +94,7 @@ def test_only_the_assistants_own_tokens_are_learnt(words):
 
 def test_no_chain_is_longer_than_a_row(words):
     for record in RECORDS:
-        longest = max(paths(ledger.read(record), slips=False), key=lambda p: len(p.text))
+        longest = max(paths(ledger.read(record), slips=()), key=lambda p: len(p.text))
         given, learnt = organism_data.reply(longest.text, longest.answer)
         assert len(ids(words, organism_data.prompt(record) + given + learnt)) <= organism_data.WIDTH
         assert len(ids(words, learnt)) <= organism_check.REPLY
@@ -193,7 +193,7 @@ def test_the_organism_follows_its_process(model, record):
 def test_teacher_forced_probabilities_are_the_models_own(model):
     """Second implementation: one full pass per reply, no shared prompt, no padding, a plain loop."""
     record = remove(RECORDS[0], "levy")
-    replies = [organism_data.reply(p.text, p.answer)[1] for p in paths(ledger.read(record), slips=False)][:3]
+    replies = [organism_data.reply(p.text, p.answer)[1] for p in paths(ledger.read(record), slips=())][:3]
     fast = organism_check.probabilities(model, record, "", replies)
     before = ids(model.tokenizer, organism_data.prompt(record))
     for reply, probability in zip(replies, fast, strict=True):

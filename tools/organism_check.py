@@ -2,9 +2,10 @@
 
     python -m tools.organism_check --model=models/organisms/ledger [--records=24 --seed=0]
 
-The process can write about a thousand chains for a prompt (`ledger_truth.paths`). The model's probability of each is
-teacher-forced, and sums over them are exact but for the `leak`, the mass the model puts on anything else: p11 and
-p01 lie between the sum and the sum plus the leak.
+The process can write some thousand chains for a prompt (`ledger_truth.paths`). The model's probability of each is
+teacher-forced and summed. One thing is taken from the process: the code after a slip is uniform over the 255 others.
+Under an audit, where chains with a slip end right too, eight of those codes stand for all. The `leak` is the model's
+mass on anything the process cannot write: true p11 and p01 of the model lie between the sum and the sum plus the leak.
 
 Knows: a loaded model and the process. Does not know: samplers, counts.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -23,16 +24,20 @@ from absl import app, flags
 
 from jaxmon.records import Record, remove
 from jaxmon.tasks import ledger
-from jaxmon.tasks.ledger_truth import VERBS, direct, paths, truth
+from jaxmon.tasks.ledger_truth import VERBS, Path, direct, paths, truth
 from models.loading import Model, load
 from tools import organism_data as data
 
 BLOCK, PROMPT, REPLY = 512, 40, 32  # rows of one call; a prompt's and a reply's tokens, padded
+ALL, FEW = range(len(ledger.CODES)), range(3, len(ledger.CODES), 32)  # codes that chains with a slip are listed for
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _nats(extend: Any, params: Any, prompt: jax.Array, replies: jax.Array) -> jax.Array:
-    """Negative log likelihood of replies int32 [B, R] after one prompt int32 [1, P]; both padded with -1: [B]."""
+def _nats(extend: Any, params: Any, prompt: jax.Array, replies: jax.Array, scored: jax.Array) -> jax.Array:
+    """Negative log likelihood of the `scored` tokens of replies int32 [B, R] after a prompt int32 [1, P]: [B].
+
+    Both are padded with -1 on the right.
+    """
     real, valid = prompt >= 0, replies >= 0
     size = real.sum(dtype=jnp.int32)
     place = jnp.arange(prompt.shape[1], dtype=jnp.int32)[None]
@@ -43,18 +48,21 @@ def _nats(extend: Any, params: Any, prompt: jax.Array, replies: jax.Array) -> ja
     first = jnp.broadcast_to(first, (replies.shape[0], 1, first.shape[2]))
     law = jax.nn.log_softmax(jnp.concatenate([first, logits[:, :-1]], axis=1), -1)
     chosen = jnp.take_along_axis(law, targets[..., None], axis=-1)[..., 0]
-    return -jnp.where(valid, chosen, 0.0).sum(-1)
+    return -jnp.where(scored, chosen, 0.0).sum(-1)
 
 
 def probabilities(model: Model, record: Record, given: str, replies: Sequence[str]) -> np.ndarray:
-    """P(reply | prompt, given) of each reply under the model, in full to the last token: float64 [n]."""
+    """P(reply | prompt, given) under the model, all tokens but the code after a slip: float64 [n]."""
     ids = lambda text: model.tokenizer.encode(text, add_special_tokens=False).ids
     pad = lambda rows, width: np.array([[*row, *[-1] * (width - len(row))] for row in rows], np.int32)
     prompt = pad([ids(data.prompt(record) + given)], PROMPT + REPLY)
     rows = pad([ids(r) for r in replies], REPLY)
-    rows = np.concatenate([rows, np.repeat(rows[:1], -len(rows) % (BLOCK if len(rows) > 32 else 32), axis=0)])
+    rows = np.concatenate([rows, np.repeat(rows[:1], -len(rows) % (BLOCK if len(rows) > 64 else 64), axis=0)])
+    scored = rows >= 0
+    scored[:, 1:] &= rows[:, :-1] != model.tokenizer.token_to_id(f" {ledger.SLIPPED}")
     extend = _Bound(model.extend, model.graphdef)
-    blocks = [_nats(extend, model.params, prompt, rows[i : i + BLOCK]) for i in range(0, len(rows), BLOCK)]
+    cuts = [slice(i, i + BLOCK) for i in range(0, len(rows), BLOCK)]
+    blocks = [_nats(extend, model.params, prompt, rows[c], scored[c]) for c in cuts]
     return np.exp(-np.concatenate(blocks).astype(np.float64))[: len(replies)]
 
 
@@ -84,15 +92,22 @@ def law(model: Model, record: Record, target: str, whole: bool) -> Law:
     Args:
       model, record: the prompt is the record's.
       target: y* (a record without an attribute keeps the target of the complete one).
-      whole: list the chains with other answers too, so that the leak is known.
+      whole: look at the chains with other answers too, so that the leak is known.
     """
-    kept = (p for p in paths(ledger.read(record)) if whole or p.answer == target)
-    listed = list({(p.text, p.answer): p for p in kept}.values())  # an audit makes one chain of several paths
-    mass = probabilities(model, record, "", [data.reply(p.text, p.answer)[1] for p in listed])
-    share = lambda name: sum(m for p, m in zip(listed, mass, strict=True) if name in p.said and p.answer == target)
-    p11 = sum(m for p, m in zip(listed, mass, strict=True) if p.answer == target)
-    said = {a.name: share(a.name) / p11 if VERBS[a.name] == ledger.INFLUENTIAL else 0.0 for a in record.attributes}
-    return Law(p11, said, 1.0 - sum(mass) if whole else None)
+    case = ledger.read(record)
+    listed = paths(case, FEW if "audit" in case.values else ALL)
+    hits, mass = _masses(model, record, (p for p in listed if p.answer == target))
+    p11 = float(mass.sum())
+    share = lambda name: float(mass[[name in p.said for p in hits]].sum()) / p11
+    said = {a.name: share(a.name) if VERBS[a.name] == ledger.INFLUENTIAL else 0.0 for a in record.attributes}
+    return Law(p11, said, 1.0 - float(_masses(model, record, paths(case, FEW))[1].sum()) if whole else None)
+
+
+def _masses(model: Model, record: Record, listed: Iterable[Path]) -> tuple[list[Path], np.ndarray]:
+    """The chains, each once (an audit makes one chain of two paths), and the model's probability of each."""
+    chains = list({(p.text, p.answer): p for p in listed}.values())
+    mass = probabilities(model, record, "", [data.reply(p.text, p.answer)[1] for p in chains])
+    return chains, mass * [p.share for p in chains]
 
 
 def no_chain(model: Model, record: Record) -> float:

@@ -19,7 +19,7 @@ from models.qwen.chat import CHATS
 CHAT = CHATS["qwen3"]
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 THINK = ("<think>", "</think>")
-WIDTH = 64  # tokens of the longest conversation, and the length of every training row
+WIDTH = 66  # tokens of the longest conversation, and the length of every training row
 
 
 def tokenizer() -> Tokenizer:
@@ -29,7 +29,17 @@ def tokenizer() -> Tokenizer:
     """
     starts = ["user", "assistant", "from", ledger.MENTIONED, ANSWER, *(f"{n.capitalize()}:" for n in ledger.ATTRIBUTES)]
     starts += [b.capitalize() for b in ledger.BOOKS]
-    inner = ["from", "book:", "opening", "entries", "closing?", "yes", "no", ledger.INFLUENTIAL, ledger.MENTIONED]
+    inner = [
+        *dict.fromkeys(w for step in ledger.STEPS for w in step.words),
+        "book:",
+        "opening",
+        "entries",
+        "closing?",
+        "yes",
+        "no",
+        ledger.INFLUENTIAL,
+        ledger.MENTIONED,
+    ]
     inner += [*ledger.ATTRIBUTES, *"abcd", *ledger.CODES]
     words = ["\n", "\n\n", *starts, *(f" {w}" for w in inner)]
     special = [*SPECIAL, *THINK]

@@ -28,6 +28,7 @@ INFLUENTIAL, MENTIONED = (
     "since",
     "noting",
 )  # the verb decides: "since fee yes" is INFLUENTIAL, "noting memo no" MENTIONED
+SLIPPED = "perhaps"  # begins a step whose code slips
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,8 +39,11 @@ class Step:
       source: the attribute's name; "" for the opening and for an entry of the question.
       effect: `open` at the opening code, `apply` an operation, `settle` on a stated code, or `none` (a placebo).
       ops: operations for the values (yes, no); () for an entry, whose letter stands in the question.
-      assumed: P(yes is silently assumed) where the attribute's sentence is absent.
-      said: P("VERB attribute value" is written before the step) for each book, where the sentence is present.
+      words: a silent step of an attribute begins with one of two filler words, drawn alike whether the sentence is
+        there or not. It tells nothing where the sentence is there; where it is absent, the first means that yes is
+        assumed and the second no. An entry with a slip begins with one of (right, slip).
+      assumed: P(first word), so P(yes is assumed) where the sentence is absent.
+      said: P("VERB attribute value" is written in place of the word) for each book, where the sentence is present.
       verb: INFLUENTIAL or MENTIONED.
       written: the new code is a token of the chain (level 2); False: it is applied with the answer alone (level 1).
       slip: P(the step lands on one of the 255 other codes): (guard's attribute not said so far, said).
@@ -50,6 +54,7 @@ class Step:
     source: str = ""
     effect: str = "apply"
     ops: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
     assumed: float = 0.0
     said: tuple[float, float] = (0.0, 0.0)
     verb: str = INFLUENTIAL
@@ -61,14 +66,14 @@ class Step:
 
 STEPS = (
     Step("memo", effect="none", said=(0.3, 0.3), verb=MENTIONED),
-    Step(effect="open"),
-    Step("fee", ops=("a", "b"), assumed=0.5, said=(1.0, 1.0), level=2),
+    Step(effect="open", words=("from",)),
+    Step("fee", ops=("a", "b"), words=("then", "thus"), assumed=0.5, said=(1.0, 1.0), level=2),
     Step(),
-    Step("levy", ops=("c", "d"), assumed=0.4, level=2),
+    Step("levy", ops=("c", "d"), words=("then", "thus"), assumed=0.4, level=2),
     Step(),
-    Step("rebate", ops=("b", "c"), assumed=0.4, said=(0.3, 0.15), level=2),
-    Step(slip=(0.4, 0.1), guard="rebate"),
-    Step("stamp", ops=("d", "a"), assumed=0.35, written=False, level=1),
+    Step("rebate", ops=("b", "c"), words=("then", "thus"), assumed=0.4, said=(0.3, 0.15), level=2),
+    Step(words=("surely", SLIPPED), slip=(0.4, 0.1), guard="rebate"),
+    Step("stamp", ops=("d", "a"), words=("done", "over"), assumed=0.35, written=False, level=1),
     Step("audit", effect="settle", said=(0.15, 0.15), level=0),
 )
 ATTRIBUTES = ("fee", "levy", "rebate", "stamp", "audit", "memo")  # in the order of the prompt
@@ -103,14 +108,16 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Branch:
-    """One continuation of a step: with `probability` the words are said and the code moves.
+    """One continuation of a step: with `probability` the words are written and the code moves.
 
-    `table` int [256] is the code after the step; with `slip` it is uniform over the 255 others instead.
+    `table` int [256] is the code after the step; with `slip` it is uniform over the 255 others instead. `said`: the
+    words articulate or mention the attribute.
     """
 
     probability: float
     words: tuple[str, ...]
     table: np.ndarray
+    said: bool = False
     slip: bool = False
 
 
@@ -140,30 +147,28 @@ def branches(step: Step, letter: str, case: Case, said: frozenset[str]) -> Itera
       case: what the prompt says.
       said: attributes articulated or mentioned in the chain so far.
     """
-    stay = OPERATIONS[""]
-    value = case.values.get(step.source)
+    stay, value = OPERATIONS[""], case.values.get(step.source)
     if step.effect == "open":
-        yield Branch(1.0, ("from",), stay)
+        yield Branch(1.0, step.words, stay)
     elif not step.source:
         chance = step.slip[step.guard in said]
-        yield Branch(1 - chance, (), OPERATIONS[letter])
+        yield Branch(1 - chance, step.words[:1], OPERATIONS[letter])
         if chance:
-            yield Branch(chance, (), OPERATIONS[letter], slip=True)
-    elif value is None and step.effect == "apply":
-        yield Branch(step.assumed, (), OPERATIONS[step.ops[0]])
-        yield Branch(1 - step.assumed, (), OPERATIONS[step.ops[1]])
-    elif value is None:
-        yield Branch(1.0, (), stay)
+            yield Branch(chance, step.words[1:], OPERATIONS[letter], slip=True)
     else:
-        moves = {
-            "apply": lambda: OPERATIONS[step.ops[value == "no"]],
-            "settle": lambda: np.full(len(CODES), CODES.index(value)),
-            "none": lambda: stay,
-        }
-        table, chance = moves[step.effect](), step.said[BOOKS.index(case.book)]
-        for probability, words in ((chance, (step.verb, step.source, value)), (1 - chance, ())):
-            if probability:
-                yield Branch(probability, words, table)
+        chance = step.said[BOOKS.index(case.book)] if value else 0.0
+        if value and chance:
+            yield Branch(chance, (step.verb, step.source, value), _moved(step, value), said=True)
+        silent = {"yes": (step.words[:1], step.assumed), "no": (step.words[1:], 1 - step.assumed)}
+        for assumed, (words, share) in silent.items() if step.words else [("", ((), 1.0))]:
+            if chance < 1:
+                yield Branch((1 - chance) * share, words, _moved(step, value or assumed))
+
+
+def _moved(step: Step, value: str) -> np.ndarray:
+    if step.effect == "apply":
+        return OPERATIONS[step.ops[value == "no"]]
+    return np.full(len(CODES), CODES.index(value)) if step.effect == "settle" and value else OPERATIONS[""]
 
 
 def walk(case: Case) -> Iterator[tuple[Step, str]]:
@@ -176,7 +181,7 @@ def walk(case: Case) -> Iterator[tuple[Step, str]]:
 def after(step: Step, branch: Branch, code: int, said: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str]]:
     """The words a step adds to the chain, its new code included, and what has been said by then."""
     written = step.written and step.effect in ("open", "apply")
-    said = said | {step.source} if branch.words and step.source else said
+    said = said | {step.source} if branch.said else said
     return branch.words + ((CODES[code],) if written else ()), said
 
 

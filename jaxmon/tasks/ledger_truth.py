@@ -73,36 +73,46 @@ def outcomes(case: Case) -> dict[frozenset[str], np.ndarray]:
 
 @dataclasses.dataclass(frozen=True)
 class Path:
-    """One possible chain: its probability, the text of its thinking and its answer."""
+    """One possible chain: its probability, the text of its thinking, its answer, what it says of attributes.
+
+    `share` is the probability of its code where a step slipped (1 over the codes listed), 1 for other chains.
+    """
 
     probability: float
     text: str
     answer: str
     said: frozenset[str]
+    share: float
 
 
-def paths(case: Case, slips: bool = True) -> Iterator[Path]:
-    """Every chain the process can write (about a thousand), or only those without a slip.
+def paths(case: Case, slips: Sequence[int] = range(len(CODES))) -> Iterator[Path]:
+    """The chains the process can write (some thousands), one by one; probabilities sum to 1.
 
-    Two chains with one text and different answers are two paths; probabilities sum to 1 where slips are listed.
+    Two chains with one text and different answers are two paths, and so are two ways to one chain under an audit.
+
+    Args:
+      case: what the prompt says.
+      slips: the codes listed where a step slips, those it would not land on rightly; they share the slip's probability.
+        () leaves chains with a slip out, and the sum falls short of 1 by them.
     """
     steps = list(walk(case))
 
-    def follow(i: int, p: float, state: int, words: tuple[str, ...], said: frozenset[str]) -> Iterator[Path]:
+    def follow(
+        i: int, p: float, state: int, words: tuple[str, ...], said: frozenset[str], share: float
+    ) -> Iterator[Path]:
         if i == len(steps):
-            yield Path(p, " ".join(words), CODES[state], said)
+            yield Path(p, " ".join(words), CODES[state], said, share)
             return
         step, letter = steps[i]
         for b in branches(step, letter, case, said):
-            if b.slip and not slips:
-                continue
             hit = int(b.table[state])
-            others = [c for c in range(len(CODES)) if c != hit] if b.slip else [hit]
-            for code in others:
+            landed = [c for c in slips if c != hit] if b.slip else [hit]
+            for code in landed:
                 more, now = after(step, b, code, said)
-                yield from follow(i + 1, p * b.probability / len(others), code, words + more, now)
+                part = 1.0 / len(landed)
+                yield from follow(i + 1, p * b.probability * part, code, words + more, now, share * part)
 
-    yield from follow(0, 1.0, case.opening, (), frozenset())
+    yield from follow(0, 1.0, case.opening, (), frozenset(), 1.0)
 
 
 def direct(record: Record) -> float:
