@@ -79,7 +79,7 @@ def sample(study: Study) -> None:
     """T = 0 answers of every arm; then X = 1 in full, X = 0 to stage 1, and to the end where the rule keeps it."""
     plan = study.plan
     total = sum(2 * plan.n * (1 + len(study.studied[r.id])) for r in study.task.records)
-    with tqdm(total=total, unit="chain", desc="sampling", smoothing=0.05) as bar:
+    with tqdm(total=total, unit="chain", desc="sampling", smoothing=0.05, mininterval=0.5) as bar:
         for record in study.task.records:
             shown = arms(record, study.studied[record.id])
             opened: dict[str, draws.Arm] = {}
@@ -101,7 +101,6 @@ def sample(study: Study) -> None:
                 rest = adaptive.second_ids(bool(adaptive.keep(np.asarray(k1), np.asarray(k0), plan)), plan)
                 _chains(study, record, x0(name), arm, rest, bar)
                 bar.total -= 2 * plan.n - len(zero) - len(rest)
-                bar.refresh()
 
 
 def _chains(
