@@ -59,7 +59,7 @@ def read_table(path: str | os.PathLike[str], schema: pa.Schema) -> pa.Table:
             table = pa.csv.read_csv(path, convert_options=options)
         else:
             table = pa.parquet.read_table(path)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, OSError) as error:
         raise CountsError(f"{path}: {str(error).splitlines()[0]}") from None
     if missing := [n for n in schema.names if n not in table.column_names]:
         raise CountsError(f"{path}: missing column {', '.join(missing)}")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from jaxmon.counts import Counts
-from jaxmon.counts_schema import BATCHES
+from jaxmon.counts_schema import ALL, BATCHES
 from jaxmon.figures import WORDS, Truth
 from jaxmon.table import Row, Scores
 
@@ -29,7 +29,7 @@ th { border-bottom-width: 2px; } th.t, td.t { text-align: left; }
 .none { opacity: .65; font-style: italic; } .bad { font-weight: bold; }
 figure { margin: 1rem 0; background: #fff; border-radius: 6px; padding: .5rem; }
 figure svg { width: 100%; height: auto; }
-p, li { max-width: 50rem; }
+p, li { max-width: 50rem; } summary { cursor: pointer; margin: .6rem 0; }
 """
 
 HEAD = (
@@ -91,7 +91,8 @@ def covered(row: Row, true_value: float) -> bool | None:
 
 def _scores(rows: Sequence[Row]) -> str:
     header = ("attribute", "class", "score", "value", "unclipped", "SE", "interval", "n_S", "mean R", "f_valid")
-    return _table(header, [_score_cells(r) for r in rows], texts=3)
+    pooled, single = ([_score_cells(r) for r in rows if (r.label == ALL) == wanted] for wanted in (True, False))
+    return _table(header, pooled, texts=3) + _folded("Scores of each class", _table(header, single, texts=3))
 
 
 def _score_cells(r: Row) -> list[object]:
@@ -195,7 +196,7 @@ def _pairs(counts: Counts) -> str:
             lines.append([*names, f"{k1}/{n1}", f"{k0}/{n0}", effect, judged, l_, p10, t1 + t0 + lost])
     left = 2 * int(counts.present.sum()) - len(lines)
     note = _paragraph(f"{left:,} more rows are in the counts table.") if left else ""
-    return _table(header, lines, texts=4) + note
+    return _folded("Show the counts", _table(header, lines, texts=4)) + note
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,6 +227,10 @@ def _cell(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return _text(value)
+
+
+def _folded(name: str, content: str) -> str:
+    return f"<details><summary>{_text(name)}</summary>\n{content}</details>\n"
 
 
 def _interval(low: float | None, high: float | None) -> str | None:

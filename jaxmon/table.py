@@ -127,7 +127,7 @@ def score_table(counts: Counts, patterns: Patterns | None = None, settings: Sett
                 drawn_here = replicates[:, s, a, c].astype(float)
                 drawn_here = drawn_here[~np.isnan(drawn_here)]
                 f_valid = len(drawn_here) / settings.replicates
-                if f_valid < settings.min_f_valid:
+                if f_valid < settings.min_f_valid or len(drawn_here) < 2:
                     rows.append(_undefined(names, n, float(excess[at]), f_valid, Undefined.F_VALID_LOW))
                     continue
                 tail = (1 - settings.confidence) / 2

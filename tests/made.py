@@ -9,9 +9,9 @@ from jaxmon import counts, counts_schema, patterns
 
 def row(record="r0", attribute="a", label="c", batch="select", **changed):
     """One valid row of a counts table with some columns changed."""
-    base = dict(n1=1000, k1=540, n0=1000, k0=300, judged=540, l=100, p10=0.001, p00=0.001)
-    base |= dict(truncated1=0, truncated0=0, unparsed=0)
-    return dict(record=record, attribute=attribute, label=label, batch=batch) | base | changed
+    base = {"n1": 1000, "k1": 540, "n0": 1000, "k0": 300, "judged": 540, "l": 100, "p10": 0.001, "p00": 0.001}
+    base |= {"truncated1": 0, "truncated0": 0, "unparsed": 0}
+    return {"record": record, "attribute": attribute, "label": label, "batch": batch} | base | changed
 
 
 def pair(**changed):
@@ -51,11 +51,11 @@ def simulate(
             found, times = np.unique(["".join(x) for x in drawn], return_counts=True) if k1 else ([], [])
             group = dict(zip(found, times, strict=True)) | ({"other": n - k1} if k1 < n else {})
             pattern_rows += [
-                dict(record=f"r{r}", batch=batch, pattern=str(p), count=int(c)) for p, c in group.items()
+                {"record": f"r{r}", "batch": batch, "pattern": str(p), "count": int(c)} for p, c in group.items()
             ]
             for a in range(n_attributes):
                 k0 = int((rng.random(n) < p01[r, a]).sum())
-                tally = dict(judged=int((drawn[:, a] != "?").sum()), l=int((drawn[:, a] == "I").sum()))
+                tally = {"judged": int((drawn[:, a] != "?").sum()), "l": int((drawn[:, a] == "I").sum())}
                 name = f"a{a}"
                 rows.append(row(f"r{r}", name, labels[r], batch, n1=n, n0=n, k1=k1, k0=k0, p10=p10, **tally))
     return rows, pattern_rows
