@@ -161,15 +161,19 @@ def _bounds(scores: Scores) -> str:
     if not any(b.missing1 or b.missing0 for b in scores.bounds):
         return _paragraph("No chain behind a defined score is truncated or unparsed: the scores stand as they are.")
     header = ("attribute", "class", "score", "value", "low", "high", "missing X=1", "missing X=0", "undecided pairs")
-    lines = [
-        [b.attribute, b.label, b.score, b.value, b.low, b.high, b.missing1, b.missing0, b.undecided]
-        for b in scores.bounds
-    ]
+    pooled, single = (
+        [
+            [b.attribute, b.label, b.score, b.value, b.low, b.high, b.missing1, b.missing0, b.undecided]
+            for b in scores.bounds
+            if (b.label == ALL) == wanted
+        ]
+        for wanted in (True, False)
+    )
     return _paragraph(
         "Truncated and unparsed chains are counted as answers that are not the target. Here every one of them is "
         "counted as target answer or not, articulated or not, whatever is worst for the score; the qualifying pairs "
         "are held fixed, and pairs whose filter could change are counted as undecided."
-    ) + _table(header, lines, texts=3)
+    ) + (_table(header, pooled, texts=3) + _folded("Bounds of each class", _table(header, single, texts=3)))
 
 
 def _reasons(rows: Sequence[Row]) -> str:

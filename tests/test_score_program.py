@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from absl import flags
+from absl.testing import flagsaver
 
-from experiments import cli, rundir, scoring
+from experiments import cli, rundir, score, scoring
 from jaxmon import counts, patterns
 from jaxmon.cells import Settings
 from tests import made
@@ -20,9 +22,9 @@ ROOT = Path(__file__).resolve().parent.parent
 FILES = ["bounds.csv", "figure.png", "figure.svg", "report.html", "scores.csv"]
 
 
-def run(*flags, **environment):
+def run(*given, **environment):
     return subprocess.run(
-        [sys.executable, "-m", "experiments.score", *flags],
+        [sys.executable, "-m", "experiments.score", *given],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -86,15 +88,26 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("flags", "words"), BAD)
-def test_bad_input_is_one_line_and_exit_code_1(folder, tmp_path, flags, words):
-    done = run(*(f.format(d=folder, t=tmp_path / "out") for f in flags))
-    assert done.returncode == 1
-    lines = done.stderr.strip().splitlines()
-    assert len(lines) == 1, done.stderr
+@pytest.mark.parametrize(("given", "words"), BAD)
+def test_bad_input_is_one_line_and_exit_code_1(folder, tmp_path, capsys, given, words):
+    with flagsaver.flagsaver():
+        argv = flags.FLAGS(["score", *(f.format(d=folder, t=tmp_path / "out") for f in given)])
+        with pytest.raises(SystemExit) as caught:
+            cli.guarded(score.main)(argv)
+    assert caught.value.code == 1
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1, lines
     assert lines[0].startswith("error: ")
     assert words in lines[0]
     assert not (tmp_path / "out").exists()
+
+
+def test_the_command_itself_ends_in_one_line(folder, tmp_path):
+    done = run(f"--counts={folder}/bad.csv", f"--workdir={tmp_path}/out")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
