@@ -3,8 +3,8 @@
     python -m tools.coverage --workdir=runs/coverage --seeds=20
 
 Prints and writes coverage.csv: per attribute and score the share of seeds in which the 95 % interval held the true
-value (classes pooled), and how often the placebo passed the filter beside the exact false-positive rate. A finished seed is
-not run again. About 20 times the cost of the demo.
+value (classes pooled), and how often the placebo passed the filter beside the exact false-positive rate. A finished
+seed is not run again. About 20 times the cost of the demo.
 """
 
 from __future__ import annotations
