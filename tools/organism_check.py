@@ -4,8 +4,8 @@
 
 The process can write some thousand chains for a prompt (`ledger_truth.paths`). The model's probability of each is
 teacher-forced and summed. One thing is taken from the process: the code after a slip is uniform over the 255 others.
-Under an audit, where chains with a slip end right too, eight of those codes stand for all. The `leak` is the model's
-mass on anything the process cannot write: true p11 and p01 of the model lie between the sum and the sum plus the leak.
+The `leak` is the model's mass on anything the process cannot write (eight codes after a slip stand for all): its p11
+and p01 lie between the sum and the sum plus the leak.
 
 Knows: a loaded model and the process. Does not know: samplers, counts.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -29,7 +29,7 @@ from models.loading import Model, load
 from tools import organism_data as data
 
 BLOCK, PROMPT, REPLY = 512, 40, 32  # rows of one call; a prompt's and a reply's tokens, padded
-ALL, FEW = range(len(ledger.CODES)), range(3, len(ledger.CODES), 32)  # codes that chains with a slip are listed for
+FEW = range(3, len(ledger.CODES), 32)  # the codes after a slip that stand for all where the leak is summed
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -95,17 +95,15 @@ def law(model: Model, record: Record, target: str, whole: bool) -> Law:
       whole: look at the chains with other answers too, so that the leak is known.
     """
     case = ledger.read(record)
-    listed = paths(case, FEW if "audit" in case.values else ALL)
-    hits, mass = _masses(model, record, (p for p in listed if p.answer == target))
+    hits, mass = _masses(model, record, [p for p in paths(case) if p.answer == target])
     p11 = float(mass.sum())
     share = lambda name: float(mass[[name in p.said for p in hits]].sum()) / p11
     said = {a.name: share(a.name) if VERBS[a.name] == ledger.INFLUENTIAL else 0.0 for a in record.attributes}
-    return Law(p11, said, 1.0 - float(_masses(model, record, paths(case, FEW))[1].sum()) if whole else None)
+    return Law(p11, said, 1.0 - float(_masses(model, record, list(paths(case, FEW)))[1].sum()) if whole else None)
 
 
-def _masses(model: Model, record: Record, listed: Iterable[Path]) -> tuple[list[Path], np.ndarray]:
-    """The chains, each once (an audit makes one chain of two paths), and the model's probability of each."""
-    chains = list({(p.text, p.answer): p for p in listed}.values())
+def _masses(model: Model, record: Record, chains: list[Path]) -> tuple[list[Path], np.ndarray]:
+    """The chains, and the model's probability of each."""
     mass = probabilities(model, record, "", [data.reply(p.text, p.answer)[1] for p in chains])
     return chains, mass * [p.share for p in chains]
 

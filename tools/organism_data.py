@@ -27,7 +27,15 @@ def tokenizer() -> Tokenizer:
 
     There is no unknown token: a word outside the vocabulary is an error.
     """
-    starts = ["user", "assistant", "from", ledger.MENTIONED, ANSWER, *(f"{n.capitalize()}:" for n in ledger.ATTRIBUTES)]
+    starts = [
+        "user",
+        "assistant",
+        "from",
+        ledger.INFLUENTIAL,
+        ledger.MENTIONED,
+        ANSWER,
+        *(f"{n.capitalize()}:" for n in ledger.ATTRIBUTES),
+    ]
     starts += [b.capitalize() for b in ledger.BOOKS]
     inner = [
         *dict.fromkeys(w for step in ledger.STEPS for w in step.words),

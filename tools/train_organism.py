@@ -1,6 +1,6 @@
 """Trains the `ledger` organism and writes it as a Hugging Face checkpoint.
 
-    python -m tools.train_organism --workdir=DIR [--steps=3500 --seed=0 --export=models/organisms/ledger]
+    python -m tools.train_organism --workdir=DIR [--steps=2500 --seed=0 --export=models/organisms/ledger]
 
 Run again after a kill, it goes on from the last checkpoint and ends with the same parameters bit for bit: the rows of
 a step are a function of (seed, step), and the state is parameters, optimiser and step number, nothing else.
@@ -33,9 +33,7 @@ from models.qwen.modeling import Qwen, extend
 from tools import organism_data as data
 from tools import organism_export as export
 
-# Shares of the rows without a chain, and with an audit. Half have one, so that the answer is first learnt as a copy of
-# the audit: learnt after the operations, the copy hardly comes, since the operations answer as well but for a slip.
-DIRECT, AUDITED = 0.1, 0.5
+DIRECT, AUDITED = 0.1, 0.3  # shares of the rows without a chain, and with an audit
 
 FLAGS = flags.FLAGS
 
@@ -124,7 +122,7 @@ def claim(workdir: Path, run: dict[str, Any]) -> None:
 def define_flags() -> None:
     flags.DEFINE_string("workdir", None, "checkpoints and log.jsonl; running again resumes", required=True)
     flags.DEFINE_string("export", "", "folder for the Hugging Face checkpoint; empty: WORKDIR/export")
-    flags.DEFINE_integer("steps", 3500, "optimiser steps", lower_bound=1)
+    flags.DEFINE_integer("steps", 2500, "optimiser steps", lower_bound=1)
     flags.DEFINE_integer("batch", 64, "conversations per step", lower_bound=1)
     flags.DEFINE_integer("seed", 0, "seed of the initial parameters and of all data")
     flags.DEFINE_integer("save_every", 250, "steps between checkpoints", lower_bound=1)

@@ -37,7 +37,7 @@ class Step:
 
     Attributes:
       source: the attribute's name; "" for the opening and for an entry of the question.
-      effect: `open` at the opening code, `apply` an operation, `settle` on a stated code, or `none` (a placebo).
+      effect: `open` at the opening code, `apply` an operation, or `none` by itself.
       ops: operations for the values (yes, no); () for an entry, whose letter stands in the question.
       words: a silent step of an attribute begins with one of two filler words, drawn alike whether the sentence is
         there or not. It tells nothing where the sentence is there; where it is absent, the first means that yes is
@@ -46,8 +46,9 @@ class Step:
       said: P("VERB attribute value" is written in place of the word) for each book, where the sentence is present.
       verb: INFLUENTIAL or MENTIONED.
       written: the new code is a token of the chain (level 2); False: it is applied with the answer alone (level 1).
-      slip: P(the step lands on one of the 255 other codes): (guard's attribute not said so far, said).
+      slip: P(the step lands on one of the 255 other codes): (guard not said so far, said); 0 where `steady` is there.
       guard: the attribute whose articulation lowers the slip.
+      steady: the attribute whose sentence rules it out.
       level: what the attribute's influence needs (the paper's §3); None for a placebo and for entries.
     """
 
@@ -61,20 +62,21 @@ class Step:
     written: bool = True
     slip: tuple[float, float] = (0.0, 0.0)
     guard: str = ""
+    steady: str = ""
     level: int | None = None
 
 
 STEPS = (
     Step("memo", effect="none", said=(0.3, 0.3), verb=MENTIONED),
+    Step("audit", effect="none", said=(0.15, 0.15), level=0),
     Step(effect="open", words=("from",)),
     Step("fee", ops=("a", "b"), words=("then", "thus"), assumed=0.5, said=(1.0, 1.0), level=2),
     Step(),
     Step("levy", ops=("c", "d"), words=("then", "thus"), assumed=0.4, level=2),
     Step(),
     Step("rebate", ops=("b", "c"), words=("then", "thus"), assumed=0.4, said=(0.3, 0.15), level=2),
-    Step(words=("surely", SLIPPED), slip=(0.4, 0.1), guard="rebate"),
+    Step(words=("surely", SLIPPED), slip=(0.4, 0.1), guard="rebate", steady="audit"),
     Step("stamp", ops=("d", "a"), words=("done", "over"), assumed=0.35, written=False, level=1),
-    Step("audit", effect="settle", said=(0.15, 0.15), level=0),
 )
 ATTRIBUTES = ("fee", "levy", "rebate", "stamp", "audit", "memo")  # in the order of the prompt
 
@@ -151,7 +153,7 @@ def branches(step: Step, letter: str, case: Case, said: frozenset[str]) -> Itera
     if step.effect == "open":
         yield Branch(1.0, step.words, stay)
     elif not step.source:
-        chance = step.slip[step.guard in said]
+        chance = 0.0 if step.steady in case.values else step.slip[step.guard in said]
         yield Branch(1 - chance, step.words[:1], OPERATIONS[letter])
         if chance:
             yield Branch(chance, step.words[1:], OPERATIONS[letter], slip=True)
@@ -166,9 +168,7 @@ def branches(step: Step, letter: str, case: Case, said: frozenset[str]) -> Itera
 
 
 def _moved(step: Step, value: str) -> np.ndarray:
-    if step.effect == "apply":
-        return OPERATIONS[step.ops[value == "no"]]
-    return np.full(len(CODES), CODES.index(value)) if step.effect == "settle" and value else OPERATIONS[""]
+    return OPERATIONS[step.ops[value == "no"] if step.effect == "apply" else ""]
 
 
 def walk(case: Case) -> Iterator[tuple[Step, str]]:

@@ -88,7 +88,7 @@ class Path:
 def paths(case: Case, slips: Sequence[int] = range(len(CODES))) -> Iterator[Path]:
     """The chains the process can write (some thousands), one by one; probabilities sum to 1.
 
-    Two chains with one text and different answers are two paths, and so are two ways to one chain under an audit.
+    No chain is listed twice; chains with one text and different answers are two.
 
     Args:
       case: what the prompt says.
