@@ -6,6 +6,7 @@ Knows: prefixes and options as token ids. Does not know: text; `prompts` makes t
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,12 +35,11 @@ def options(sequences: Sequence[Sequence[int]]) -> Options:
       ValueError: an empty option, or one whose tokens begin another's (their probabilities would overlap).
     """
     rows = [tuple(s) for s in sequences]
-    for i, row in enumerate(rows):
-        if not row:
-            raise ValueError(f"option {i} has no tokens")
-        for j, other in enumerate(rows):
-            if i != j and other[: len(row)] == row:
-                raise ValueError(f"option {i} is the beginning of option {j}: tokens {list(row)} and {list(other)}")
+    if () in rows:
+        raise ValueError(f"option {rows.index(())} has no tokens")
+    for (row, i), (other, j) in itertools.pairwise(sorted((row, i) for i, row in enumerate(rows))):
+        if other[: len(row)] == row:
+            raise ValueError(f"option {i} is the beginning of option {j}: tokens {list(row)} and {list(other)}")
     tokens = np.zeros((len(rows), max(map(len, rows))), np.int32)
     for i, row in enumerate(rows):
         tokens[i, : len(row)] = row
