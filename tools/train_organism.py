@@ -1,6 +1,6 @@
 """Trains the `ledger` organism and writes it as a Hugging Face checkpoint.
 
-    python -m tools.train_organism --workdir=DIR [--steps=2500 --seed=0 --export=models/organisms/ledger]
+    python -m tools.train_organism --workdir=DIR [--steps=5000 --seed=0 --export=models/organisms/ledger]
 
 Run again after a kill, it goes on from the last checkpoint and ends with the same parameters bit for bit: the rows of
 a step are a function of (seed, step), and the state is parameters, optimiser and step number, nothing else.
@@ -33,7 +33,7 @@ from models.qwen.modeling import Qwen, extend
 from tools import organism_data as data
 from tools import organism_export as export
 
-DIRECT, AUDITED = 0.1, 0.3  # shares of the rows without a chain, and with an audit
+DIRECT, AUDITED = 0.1, 0.4  # shares of the rows without a chain, and with an audit
 
 FLAGS = flags.FLAGS
 
@@ -46,11 +46,15 @@ def network(config: QwenConfig, seed: int) -> tuple[nnx.GraphDef, Any]:
 
 
 def optimiser(learning_rate: float, steps: int) -> optax.GradientTransformation:
-    """AdamW behind a norm clip; 100 steps (at most a tenth) of warm-up, then a cosine to a hundredth of the peak."""
+    """AdamW behind a norm clip; 200 steps (at most a tenth) of warm-up, then a cosine to a hundredth of the peak.
+
+    b2 is 0.999, not the usual 0.95 to 0.99: with a short memory the second moment rises with the very batch that holds
+    a rare branch, which shrinks that batch's step, and the branch is learnt at the wrong probability.
+    """
     schedule = optax.warmup_cosine_decay_schedule(
-        0.0, learning_rate, min(100, math.ceil(steps / 10)), steps, learning_rate / 100
+        0.0, learning_rate, min(200, math.ceil(steps / 10)), steps, learning_rate / 100
     )
-    return optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(schedule, b2=0.98, weight_decay=0.01))
+    return optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(schedule, b2=0.999, weight_decay=0.01))
 
 
 def make_step(graphdef: nnx.GraphDef, tx: optax.GradientTransformation) -> Callable[..., tuple[State, jax.Array]]:
@@ -122,7 +126,7 @@ def claim(workdir: Path, run: dict[str, Any]) -> None:
 def define_flags() -> None:
     flags.DEFINE_string("workdir", None, "checkpoints and log.jsonl; running again resumes", required=True)
     flags.DEFINE_string("export", "", "folder for the Hugging Face checkpoint; empty: WORKDIR/export")
-    flags.DEFINE_integer("steps", 2500, "optimiser steps", lower_bound=1)
+    flags.DEFINE_integer("steps", 5000, "optimiser steps", lower_bound=1)
     flags.DEFINE_integer("batch", 64, "conversations per step", lower_bound=1)
     flags.DEFINE_integer("seed", 0, "seed of the initial parameters and of all data")
     flags.DEFINE_integer("save_every", 250, "steps between checkpoints", lower_bound=1)
