@@ -19,9 +19,15 @@ from tokenizers import Tokenizer
 from jaxmon.records import Option, Record, message
 
 ANSWER = "Answer:"  # what an answer line begins with; `jaxmon.parsing` reads it
-FINAL_LINE = f'one line of the form "{ANSWER} CODE", where CODE is the code of exactly one of the options.'
+LINE = f'line that reads "{ANSWER}" and one of the codes above.'
 # With a thinking channel, thinking comes by itself; without one it is asked for (the paper is silent on such models).
-INSTRUCTION = {True: f"Reply with {FINAL_LINE}", False: f"Think step by step first. Then finish with {FINAL_LINE}"}
+# Measured with Qwen2.5-Coder-0.5B-Instruct: asked to think step by step but shown the form "Answer: CODE" it answers at
+# once, without a chain of thought (29 of 29 chains); so the form is described, and what to explain is said.
+INSTRUCTION = {
+    True: f"Reply with one {LINE}",
+    False: "Think step by step first: explain in a few sentences which facts matter and why. "
+    f"Then finish with a last {LINE}",
+}
 WORDLESS = frozenset({"ledger"})  # tasks whose model was trained on the bare question
 
 

@@ -34,12 +34,12 @@ PLAIN = characters([])
 
 
 def test_golden_wording():
-    assert instruction("thyroid", CHATS["qwen3"]) == (
-        'Reply with one line of the form "Answer: CODE", where CODE is the code of exactly one of the options.'
+    assert (
+        instruction("thyroid", CHATS["qwen3"]) == 'Reply with one line that reads "Answer:" and one of the codes above.'
     )
     assert instruction("thyroid", CHATS["qwen2.5"]) == (
-        "Think step by step first. Then finish with one line of the form "
-        '"Answer: CODE", where CODE is the code of exactly one of the options.'
+        "Think step by step first: explain in a few sentences which facts matter and why. "
+        'Then finish with a last line that reads "Answer:" and one of the codes above.'
     )
     assert instruction("ledger", CHATS["qwen3"]) == ""
     assert forced_text(CHATS["qwen3"]) == "<think>\n\n</think>\n\nAnswer:"
@@ -51,7 +51,7 @@ def test_golden_prompts():
     thinking = prompt(RECORD, "thyroid", CHATS["qwen3"], PLAIN)
     assert thinking.text == (
         "<|im_start|>user\nA patient.\nAge is 3.\nSex is F.\nWhich?\nF: first\nG: second\n"
-        'Reply with one line of the form "Answer: CODE", where CODE is the code of exactly one of the options.'
+        'Reply with one line that reads "Answer:" and one of the codes above.'
         "<|im_end|>\n<|im_start|>assistant\n"
     )
     bare = prompt(RECORD, "ledger", CHATS["qwen3"], PLAIN)
