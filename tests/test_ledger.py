@@ -111,6 +111,17 @@ def test_simulated_chains_are_the_process_chains_at_their_probabilities():
         assert abs(seen[chain] - n * p) <= 6 * math.sqrt(n * p) + 3
 
 
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("lost", ["", "memo", "rebate"])
+def test_the_laws_of_a_chains_words_multiply_to_its_probability(label, lost):
+    case = read(remove(BY_LABEL[label], lost) if lost else BY_LABEL[label])
+    for path in itertools.islice(paths(case), 0, None, 101):
+        words = ledger.laws(case, path.text)
+        assert all(math.fsum(law.values()) == pytest.approx(1.0) for law in words)
+        drawn = math.prod(law[word] for law, word in zip(words, path.text.split(), strict=True))
+        assert drawn * path.share == pytest.approx(path.probability)
+
+
 def test_any_two_operations_differ_at_every_code_and_none_stands_still():
     assert set(OPERATIONS) == {"", "a", "b", "c", "d"}
     for table in OPERATIONS.values():

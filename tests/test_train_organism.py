@@ -44,7 +44,7 @@ def ids(words: Tokenizer, text: str) -> list[int]:
 def test_text_survives_the_tokenizer(words):
     rng = random.Random(0)
     for _ in range(200):
-        text = "".join(organism_data.example(rng, 0.3, 0.3))
+        text = "".join(organism_data.example(rng, 0.3, 0.3)[:2])
         assert words.decode(ids(words, text), skip_special_tokens=False) == text
 
 
@@ -73,16 +73,19 @@ def test_special_tokens_are_qwen3s(words):
 
 
 def test_rows_are_a_function_of_seed_and_step(words):
-    rows = lambda seed, step: organism_data.batch(words, seed, step, 8, 0.2, 0.3)[0]
+    rows = lambda seed, step: organism_data.batch(words, seed, step, 8, 0.2, 0.3).tokens
     assert np.array_equal(rows(0, 5), rows(0, 5))
     assert not np.array_equal(rows(0, 5), rows(0, 6))
     assert not np.array_equal(rows(0, 5), rows(1, 5))
 
 
 def test_only_the_assistants_own_tokens_are_learnt(words):
-    tokens, learnt = organism_data.batch(words, 0, 0, 64, 0.5, 0.3)
+    rows = organism_data.batch(words, 0, 0, 64, 0.5, 0.3)
+    chances = rows.chances.sum(-1)
+    assert (np.abs(chances - 1) < 1e-6)[chances > 0].all()
+    assert (rows.choices == rows.tokens[..., None]).any(-1)[chances > 0].all()
     kinds = set()
-    for row, mask in zip(tokens, learnt, strict=True):
+    for row, mask in zip(rows.tokens, chances > 0, strict=True):
         text = words.decode(row[mask].tolist(), skip_special_tokens=False)
         given = words.decode(row[: mask.argmax()].tolist(), skip_special_tokens=False)
         kinds.add(text.split()[0])
@@ -144,14 +147,14 @@ def test_a_step_lowers_the_loss_and_spares_the_padding(words):
     graphdef, params = train_organism.network(organism_export.config(fields), 0)
     tx = train_organism.optimiser(1e-2, 20)
     step = train_organism.make_step(graphdef, tx)
-    tokens, learnt = organism_data.batch(words, 0, 0, 8, 0.2, 0.3)
-    noisy = np.where(tokens == 0, 7, tokens)  # padding may hold anything
+    rows = organism_data.batch(words, 0, 0, 8, 0.2, 0.3)
+    noisy = rows._replace(tokens=np.where(rows.tokens == 0, 7, rows.tokens))  # padding may hold anything
     losses = []
-    for rows in (tokens, noisy):
+    for given in (rows, noisy):
         state = {"params": jax.tree.map(jax.numpy.copy, params), "optimiser": tx.init(params)}
         values = []
         for _ in range(8):
-            state, value = step(state, rows, learnt)
+            state, value = step(state, given)
             values.append(float(value))
         losses.append(values)
     assert losses[0] == losses[1]
@@ -170,7 +173,7 @@ def test_the_export_loads_as_the_network_that_was_trained(tmp_path, words):
     assert loaded.sampling["temperature"] == 1.0
     assert loaded.sampling["top_p"] == 1.0
     assert loaded.sampling["top_k"] == 0
-    text = "".join(organism_data.example(random.Random(0), 0.0, 1.0))
+    text = "".join(organism_data.example(random.Random(0), 0.0, 1.0)[:2])
     assert ids(loaded.tokenizer, text) == ids(words, text)
 
 

@@ -7,6 +7,7 @@ Does not know: the model, the optimiser.
 from __future__ import annotations
 
 import random
+from typing import NamedTuple
 
 import numpy as np
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
@@ -72,8 +73,8 @@ def reply(thought: str | None, answer: str) -> tuple[str, str]:
     return "", f"{CHAT.think_open}\n{thought}\n{CHAT.think_close}\n\n{end}"
 
 
-def example(rng: random.Random, direct: float, audited: float) -> tuple[str, str]:
-    """One training conversation as (given, learnt).
+def example(rng: random.Random, direct: float, audited: float) -> tuple[str, str, list[dict[str, float]]]:
+    """One training conversation as (given, learnt, laws of the thought's words).
 
     Prompts are complete (0.4), lack one sentence (0.5) or lack each with probability 0.25 (0.1). A share `direct` has
     the thinking block closed and is taught the right answer: the organism is trained to answer without a chain, and
@@ -85,25 +86,43 @@ def example(rng: random.Random, direct: float, audited: float) -> tuple[str, str
     for name in names:
         if (0.4 <= u < 0.9 and name == lost) or (u >= 0.9 and rng.random() < 0.25):
             record = remove(record, name)
-    thought, answer = (None, record.target) if rng.random() < direct else ledger.draw(ledger.read(record), rng)
+    if rng.random() < direct:
+        return prompt(record) + reply(None, "")[0], reply(None, record.target)[1], []
+    thought, answer = ledger.draw(ledger.read(record), rng)
     given, learnt = reply(thought, answer)
-    return prompt(record) + given, learnt
+    return prompt(record) + given, learnt, ledger.laws(ledger.read(record), thought)
 
 
-def batch(
-    words: Tokenizer, seed: int, step: int, size: int, direct: float, audited: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of one training step, a function of (seed, step) alone.
+class Batch(NamedTuple):
+    """Rows of one training step, padded on the right.
 
-    Returns:
-      tokens int32 [size, WIDTH], padded on the right, and learnt bool [size, WIDTH], True where the token is a target.
+    A target is a law over at most three tokens: where the process chooses a word, the process's own probabilities take
+    the place of the word drawn. So chances are learnt without the noise of draws.
     """
+
+    tokens: np.ndarray  # int32 [B, T]
+    choices: np.ndarray  # int32 [B, T, 3], tokens that may stand here
+    chances: (
+        np.ndarray
+    )  # float32 [B, T, 3], their probabilities: they sum to 1 where the token is learnt, and to 0 else
+
+
+def batch(words: Tokenizer, seed: int, step: int, size: int, direct: float, audited: float) -> Batch:
+    """The rows of one training step, a function of (seed, step) alone."""
     rng = random.Random(f"{seed} {step}")
-    tokens, learnt = np.zeros((size, WIDTH), np.int32), np.zeros((size, WIDTH), bool)
-    pairs = [example(rng, direct, audited) for _ in range(size)]
-    whole = words.encode_batch([a + b for a, b in pairs], add_special_tokens=False)
-    given = words.encode_batch([a for a, _ in pairs], add_special_tokens=False)
-    for row, (w, g) in enumerate(zip(whole, given, strict=True)):
-        tokens[row, : len(w.ids)] = w.ids
-        learnt[row, len(g.ids) : len(w.ids)] = True
-    return tokens, learnt
+    out = Batch(
+        np.zeros((size, WIDTH), np.int32), np.zeros((size, WIDTH, 3), np.int32), np.zeros((size, WIDTH, 3), np.float32)
+    )
+    rows = [example(rng, direct, audited) for _ in range(size)]
+    whole = words.encode_batch([given + learnt for given, learnt, _ in rows], add_special_tokens=False)
+    before = words.encode_batch([given for given, _, _ in rows], add_special_tokens=False)
+    for r, (ids, given, (_, _, laws)) in enumerate(zip(whole, before, rows, strict=True)):
+        start, stop = len(given.ids), len(ids.ids)
+        out.tokens[r, :stop] = ids.ids
+        out.choices[r, start:stop, 0], out.chances[r, start:stop, 0] = ids.ids[start:], 1.0
+        for i, law in enumerate(laws):
+            at = start + 2 + i  # after <think> and a line break
+            for j, (word, chance) in enumerate(law.items()):
+                out.choices[r, at, j] = words.token_to_id(f" {word}" if i else word)
+                out.chances[r, at, j] = chance
+    return out

@@ -1,6 +1,6 @@
 """Trains the `ledger` organism and writes it as a Hugging Face checkpoint.
 
-    python -m tools.train_organism --workdir=DIR [--steps=5000 --seed=0 --export=models/organisms/ledger]
+    python -m tools.train_organism --workdir=DIR [--steps=3500 --seed=0 --export=models/organisms/ledger]
 
 Run again after a kill, it goes on from the last checkpoint and ends with the same parameters bit for bit: the rows of
 a step are a function of (seed, step), and the state is parameters, optimiser and step number, nothing else.
@@ -58,16 +58,16 @@ def optimiser(learning_rate: float, steps: int) -> optax.GradientTransformation:
 
 
 def make_step(graphdef: nnx.GraphDef, tx: optax.GradientTransformation) -> Callable[..., tuple[State, jax.Array]]:
-    """step(state, tokens int32 [B, T], learnt bool [B, T]) -> state, mean negative log likelihood in nats."""
+    """step(state, batch) -> state, mean cross entropy to the targets' laws in nats."""
 
-    def loss(params: Any, tokens: jax.Array, learnt: jax.Array) -> jax.Array:
-        positions = jnp.broadcast_to(jnp.arange(tokens.shape[1], dtype=jnp.int32)[None], tokens.shape)
-        logits, _ = extend(graphdef, params, tokens, positions)
-        nats = optax.softmax_cross_entropy_with_integer_labels(logits[:, :-1], tokens[:, 1:])
-        return jnp.sum(jnp.where(learnt[:, 1:], nats, 0.0)) / jnp.sum(learnt[:, 1:], dtype=jnp.float32)
+    def loss(params: Any, rows: data.Batch) -> jax.Array:
+        positions = jnp.broadcast_to(jnp.arange(rows.tokens.shape[1], dtype=jnp.int32)[None], rows.tokens.shape)
+        logits, _ = extend(graphdef, params, jnp.asarray(rows.tokens), positions)
+        law = jnp.take_along_axis(jax.nn.log_softmax(logits[:, :-1], -1), rows.choices[:, 1:], axis=-1)
+        return -jnp.sum(rows.chances[:, 1:] * law) / jnp.sum(rows.chances[:, 1:])
 
-    def step(state: State, tokens: jax.Array, learnt: jax.Array) -> tuple[State, jax.Array]:
-        value, gradient = jax.value_and_grad(loss)(state["params"], tokens, learnt)
+    def step(state: State, rows: data.Batch) -> tuple[State, jax.Array]:
+        value, gradient = jax.value_and_grad(loss)(state["params"], rows)
         with jax.numpy_dtype_promotion("standard"):  # optax takes powers of a float to its whole step number
             updates, inner = tx.update(gradient, state["optimiser"], state["params"])
         return {"params": optax.apply_updates(state["params"], updates), "optimiser": inner}, value
@@ -98,8 +98,8 @@ def train(
         with ThreadPoolExecutor(1) as pool, open(workdir / "log.jsonl", "a") as log:
             coming, began = pool.submit(rows, done), time.time()
             for i in range(done, steps):
-                (tokens, learnt), coming = coming.result(), pool.submit(rows, i + 1)
-                state, value = step(state, jnp.asarray(tokens), jnp.asarray(learnt))
+                now, coming = coming.result(), pool.submit(rows, i + 1)
+                state, value = step(state, jax.tree.map(jnp.asarray, now))
                 if i % 50 == 0 or i + 1 == steps:
                     nats = float(value)
                     if not np.isfinite(nats):
@@ -126,7 +126,7 @@ def claim(workdir: Path, run: dict[str, Any]) -> None:
 def define_flags() -> None:
     flags.DEFINE_string("workdir", None, "checkpoints and log.jsonl; running again resumes", required=True)
     flags.DEFINE_string("export", "", "folder for the Hugging Face checkpoint; empty: WORKDIR/export")
-    flags.DEFINE_integer("steps", 5000, "optimiser steps", lower_bound=1)
+    flags.DEFINE_integer("steps", 3500, "optimiser steps", lower_bound=1)
     flags.DEFINE_integer("batch", 64, "conversations per step", lower_bound=1)
     flags.DEFINE_integer("seed", 0, "seed of the initial parameters and of all data")
     flags.DEFINE_integer("save_every", 250, "steps between checkpoints", lower_bound=1)

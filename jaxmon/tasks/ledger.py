@@ -200,6 +200,32 @@ def draw(case: Case, rng: random.Random) -> tuple[str, str]:
     return " ".join(text), CODES[state]
 
 
+def laws(case: Case, text: str) -> list[dict[str, float]]:
+    """For every word of a chain, the process's law of that word given the words before it.
+
+    Where a step may say nothing, the law of the next word runs over it. The code after a slip is listed as certain.
+    """
+    steps, words, said, start, out = list(walk(case)), text.split(), frozenset[str](), 0, list[dict[str, float]]()
+    for i, (step, letter) in enumerate(steps):
+        here = tuple(words[len(out) :])
+        fitting = [b for b in branches(step, letter, case, said) if here[: len(b.words)] == b.words]
+        branch = max(fitting, key=lambda b: len(b.words))
+        more, now = after(step, branch, 0, said)
+        first = [next_words(steps[start:], case, said)] if branch.words else []
+        out += first + [{w: 1.0} for w in here[len(first) : len(more)]]
+        said, start = now, i + 1 if more else start
+    return out
+
+
+def next_words(steps: list[tuple[Step, str]], case: Case, said: frozenset[str]) -> dict[str, float]:
+    """P(next word) before the first of `steps`, none of which begins with a code."""
+    law: dict[str, float] = {}
+    for b in branches(*steps[0], case, said):
+        for word, p in ({b.words[0]: 1.0} if b.words else next_words(steps[1:], case, said)).items():
+            law[word] = law.get(word, 0.0) + b.probability * p
+    return law
+
+
 def solve(case: Case) -> str:
     """The right answer y*: every operation applied, nothing assumed, no slip. The audit states this code."""
     state = case.opening
@@ -225,15 +251,8 @@ def random_record(rng: random.Random, id: str, book: str, audited: bool) -> Reco
 def records(seed: int, n: int = 24) -> list[Record]:
     """n records, in turn of the classes retail, trade and audited (whose books alternate)."""
     rng = random.Random(f"ledger records {seed}")
-    kinds = [
-        ("retail", False),
-        ("trade", False),
-        ("retail", True),
-        ("retail", False),
-        ("trade", False),
-        ("trade", True),
-    ]
-    return [random_record(rng, f"ledger-{seed}-{i:03d}", *kinds[i % len(kinds)]) for i in range(n)]
+    book = lambda i: BOOKS[i % 3 if i % 3 < 2 else i // 3 % 2]
+    return [random_record(rng, f"ledger-{seed}-{i:03d}", book(i), i % 3 == 2) for i in range(n)]
 
 
 def phrases() -> dict[str, tuple[str, str]]:
