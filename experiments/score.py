@@ -63,7 +63,7 @@ def main(argv: list[str]) -> None:
     truth = read_truth(TRUTH.value) if TRUTH.value else None
     config = {"counts": COUNTS.value, "patterns": PATTERNS.value or "none", "truth": TRUTH.value or "none"}
     scores = score(counts, patterns, WORKDIR.value, settings, truth=truth, title=TITLE.value, config=config)
-    for line in summary(scores):
+    for line in summary(scores, truth):
         print(line)
     print(f"wrote scores.csv, bounds.csv, figure.png, figure.svg, report.html to {WORKDIR.value}")
 

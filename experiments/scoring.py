@@ -89,15 +89,16 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {n: metadata.version(n) for n in ("jax", "jaxlib", "numpy", "scipy")}
 
 
-def summary(scores: Scores) -> list[str]:
-    """One line per attribute, classes pooled: M0 and M1 with intervals or the reason."""
-    found = {(r.attribute, r.score): r for r in scores.rows if r.label == ALL}
-    lines = []
-    for attribute in dict.fromkeys(r.attribute for r in scores.rows):
-        parts = []
-        for name in ("M0", "M1"):
-            r = found[attribute, name]
-            what = r.reason if r.value is None else f"{r.value:.3f} [{r.low:.3f}, {r.high:.3f}] n_S={r.records}"
-            parts.append(f"{name} {what}")
-        lines.append(f"{attribute}: {'; '.join(parts)}")
+def summary(scores: Scores, truth: Truth | None = None) -> list[str]:
+    """A table to print, classes pooled: per attribute and score the value with interval and n_S, or the reason."""
+    known = truth or {}
+    interval = f"{scores.settings.confidence:.0%} interval"
+    lines = [f"{'attribute':24} {'score':5} {'measured':>8} {interval:>16} {'n_S':>4}" + "     true" * bool(known)]
+    for r in scores.rows:
+        if r.label != ALL:
+            continue
+        value = r.reason if r.value is None else f"{r.value:8.3f} [{r.low:6.3f}, {r.high:6.3f}] {r.records:4}"
+        true = known.get((r.attribute, ALL, r.score))
+        beside = ("" if true is None else f"{true:9.3f}") if r.value is not None else ""
+        lines.append(f"{r.attribute:24} {r.score:5} {value}{beside}")
     return lines

@@ -206,4 +206,4 @@ def score(study: Study) -> list[str]:
         outcomes=outcomes(study),
         assumptions=[f"Judge: {task.judge.name}.", f"Sampling: {dataclasses.asdict(study.drawer.sampling)}."],
     )
-    return summary(found)
+    return summary(found, truth)
