@@ -7,9 +7,7 @@ Running the same command again resumes: what is on disk is not drawn again, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from absl import app, flags
 from ml_collections import config_flags
@@ -26,22 +24,9 @@ def main(argv: list[str]) -> None:
     if CONFIG.value is None or not WORKDIR.value:
         raise ValueError("--config and --workdir are needed")
     from experiments.configs.base import check
+    from experiments.study import run
 
     run(check(CONFIG.value), Path(WORKDIR.value))
-
-
-def run(config: Mapping[str, Any], root: Path) -> None:
-    """The whole job, in order; each stage reads what the one before it has written."""
-    from experiments import rundir, study
-
-    with rundir.open_run(root, config):
-        opened = study.prepare(config, root)
-        study.sample(opened)
-        study.judge(opened)
-        study.count(opened)
-        for line in study.score(opened):
-            print(line)
-    print(f"report: {root / 'report.html'}")
 
 
 if __name__ == "__main__":

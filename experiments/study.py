@@ -55,6 +55,18 @@ class Study:
         return self.root / "labels" / f"{rundir.name(record.id)}.parquet"
 
 
+def run(config: Mapping[str, Any], root: Path) -> None:
+    """The whole job, in order; each stage reads what the one before it has written."""
+    with rundir.open_run(root, config):
+        study = prepare(config, root)
+        sample(study)
+        judge(study)
+        count(study)
+        for line in score(study):
+            print(line)
+    print(f"report: {root / 'report.html'}")
+
+
 def prepare(config: Mapping[str, Any], root: Path) -> Study:
     """Loads records and model and logs the environment.
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from experiments import draws, monitorability
+from experiments import draws, study
 from experiments.configs import base
 from tests.conftest import ROOT
 
@@ -38,7 +38,7 @@ def chains(root: Path, arm: str, record: str) -> list[dict]:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("run") / "whole"
-    monitorability.run(config(), root)
+    study.run(config(), root)
     return root
 
 
@@ -95,13 +95,13 @@ def test_no_chain_is_drawn_twice(finished: Path, monkeypatch: pytest.MonkeyPatch
     """A finished run, run again, draws nothing and changes nothing."""
     monkeypatch.setattr(draws, "draw", lambda *_: pytest.fail("drew a chain again"))
     before = {name: (finished / name).read_bytes() for name in TABLES}
-    monitorability.run(config(), finished)
+    study.run(config(), finished)
     assert {name: (finished / name).read_bytes() for name in TABLES} == before
 
 
 def test_other_slots_and_shards_make_the_same_counts(finished: Path, tmp_path: Path):
     """The tokens of a chain are its name's, not its place's: another layout of the computation, the same tables."""
-    monitorability.run(config(slots=7, shard=1000), tmp_path / "other")
+    study.run(config(slots=7, shard=1000), tmp_path / "other")
     for name in TABLES:
         assert (tmp_path / "other" / name).read_bytes() == (finished / name).read_bytes()
 

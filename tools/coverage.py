@@ -72,7 +72,7 @@ def main(argv: list[str]) -> None:
     if argv[1:]:
         raise ValueError(f"unexpected argument {argv[1]!r}")
     from experiments.configs.base import base, check
-    from experiments.monitorability import run
+    from experiments.study import run
     from jaxmon.exact import false_positive_rate
 
     root = Path(WORKDIR.value)
