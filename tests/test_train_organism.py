@@ -1,6 +1,8 @@
 """The organism: its tokenizer and rows, a trainer that resumes bit for bit, the committed model against the truth."""
 
+import functools
 import json
+import math
 import random
 import signal
 import subprocess
@@ -13,8 +15,10 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from jaxmon import prompts
+from jaxmon import decode, prompts
+from jaxmon.keys import arm_key
 from jaxmon.records import remove
+from jaxmon.sampler import Sampling
 from jaxmon.tasks import ledger
 from jaxmon.tasks.ledger_truth import paths, truth
 from models.loading import load
@@ -225,3 +229,35 @@ def test_the_readmes_true_values_are_the_processs():
             found.add(tuple(cells[:3]))
             assert [float(c) for c in cells[3:]] == pytest.approx(true[tuple(cells[:3])], abs=5.1e-4), cells
     assert found == {k for k in true if k[1] != "memo"}
+
+
+def test_sampled_chains_show_the_summed_probabilities(model):
+    """1,500 chains, three proportions at 5.5 standard errors and the leak: false alarm 3 x 3.8e-8 < 1e-6."""
+    record, n = RECORDS[0], 1500
+    one = prompts.prompt(record, "ledger", model.chat, model.tokenizer)
+    extend = functools.partial(model.extend, model.graphdef)
+    prefix = decode.read(extend, model.params, *decode.pad(one.tokens, 16))
+    drawn = decode.sample(
+        extend,
+        model.params,
+        prefix,
+        arm_key(5, record.id, "x1"),
+        np.int32(0),
+        np.int32(n),
+        np.asarray(sorted(model.stop_ids), np.int32),
+        sampling=Sampling(1.0, 0, 1.0, 0.0),
+        slots=256,
+        size=n,
+        length=organism_check.REPLY,
+        vocabulary=model.vocabulary,
+    )
+    assert np.asarray(drawn.stopped).mean() > 0.99
+    tokens = [row[:k].tolist() for row, k in zip(np.asarray(drawn.tokens), np.asarray(drawn.lengths), strict=True)]
+    texts = [model.tokenizer.decode(row, skip_special_tokens=False) for row in tokens]
+    hits = [t for t in texts if t.endswith(f"</think>\n\nAnswer: {record.target}<|im_end|>")]
+    law = organism_check.law(model, record, record.target, whole=True)
+    proportions = [(len(hits), n, law.target)]
+    proportions.append((sum("since rebate" in t for t in hits), len(hits), law.said["rebate"]))
+    proportions.append((sum("since fee" in t for t in hits), len(hits), law.said["fee"]))
+    for k, size, p in proportions:
+        assert abs(k - size * p) <= 5.5 * math.sqrt(size * p * (1 - p)) + size * law.leak + 1

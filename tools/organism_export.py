@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from flax import nnx
 from safetensors.numpy import save
 from tokenizers import Tokenizer
 
@@ -75,7 +76,7 @@ def config(f: dict[str, Any]) -> QwenConfig:
 
 def tensors(params: Any, layers: int) -> dict[str, np.ndarray]:
     """Checkpoint name -> array; matrices turned to [out, in], layers unstacked."""
-    plain = params.to_pure_dict()
+    plain = nnx.to_pure_dict(params)
     named = {"model.embed_tokens.weight": np.asarray(plain["embedding"])}
     named["model.norm.weight"] = np.asarray(plain["norm"]["weight"])
     for path, name in LAYER.items():

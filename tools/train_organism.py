@@ -28,6 +28,7 @@ import orbax.checkpoint as ocp
 from absl import app, flags, logging
 from flax import nnx
 
+from models.loading import load
 from models.qwen.config import QwenConfig
 from models.qwen.modeling import Qwen, extend
 from tools import organism_data as data
@@ -76,19 +77,32 @@ def make_step(graphdef: nnx.GraphDef, tx: optax.GradientTransformation) -> Calla
 
 
 def train(
-    config: QwenConfig, workdir: Path, steps: int, size: int, seed: int, learning_rate: float, save_every: int
+    config: QwenConfig,
+    workdir: Path,
+    steps: int,
+    size: int,
+    seed: int,
+    learning_rate: float,
+    save_every: int,
+    direct: float = 0.1,
+    init: str = "",
 ) -> tuple[nnx.GraphDef, Any]:
     """Trains to `steps`, from the last checkpoint in `workdir` if there is one.
+
+    Args:
+      direct: share of the rows without a chain.
+      init: folder of an exported organism to begin with; "" for random parameters.
 
     Returns:
       graphdef and parameters, as `extend` takes them.
     """
     words = data.tokenizer()
     graphdef, params = network(config, seed)
+    params = load(init).params if init else params
     tx = optimiser(learning_rate, steps)
     leaves, tree = jax.tree.flatten({"params": params, "optimiser": tx.init(params)})
     step = make_step(graphdef, tx)
-    rows = lambda i: data.batch(words, seed, i, size, DIRECT, AUDITED)
+    rows = lambda i: data.batch(words, seed, i, size, direct, AUDITED)
     options = ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False)
     with ocp.CheckpointManager(workdir.absolute() / "checkpoints", options=options) as saved:
         done = saved.latest_step() or 0
@@ -129,6 +143,8 @@ def define_flags() -> None:
     flags.DEFINE_integer("steps", 3500, "optimiser steps", lower_bound=1)
     flags.DEFINE_integer("batch", 64, "conversations per step", lower_bound=1)
     flags.DEFINE_integer("seed", 0, "seed of the initial parameters and of all data")
+    flags.DEFINE_float("direct", 0.1, "share of the rows without a chain", 0.0, 1.0)
+    flags.DEFINE_string("init", "", "folder of an exported organism to begin with; empty: random parameters")
     flags.DEFINE_integer("save_every", 250, "steps between checkpoints", lower_bound=1)
     flags.DEFINE_integer("layers", 2, "L", lower_bound=1)
     flags.DEFINE_integer("hidden", 64, "D", lower_bound=8)
@@ -142,12 +158,12 @@ def main(argv: list[str]) -> None:
     logging.set_verbosity(logging.WARNING)  # orbax tells every step of a save
     workdir = Path(FLAGS.workdir)
     fields = export.fields(data.tokenizer(), FLAGS.hidden, FLAGS.intermediate, FLAGS.layers)
-    run = {k: FLAGS[k].value for k in ("steps", "batch", "seed", "learning_rate")} | fields
+    run = {k: FLAGS[k].value for k in ("steps", "batch", "seed", "learning_rate", "direct", "init")} | fields
     try:
         claim(workdir, run)
-        _, params = train(
-            export.config(fields), workdir, FLAGS.steps, FLAGS.batch, FLAGS.seed, FLAGS.learning_rate, FLAGS.save_every
-        )
+        f = FLAGS
+        numbers = (f.steps, f.batch, f.seed, f.learning_rate, f.save_every, f.direct, f.init)
+        _, params = train(export.config(fields), workdir, *numbers)
     except (ValueError, OSError) as error:
         sys.exit(f"error: {error}")
     folder = Path(FLAGS.export) if FLAGS.export else workdir / "export"
