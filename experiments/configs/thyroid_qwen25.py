@@ -2,7 +2,7 @@
 
 Claim: none; it shows that every part works on real input. n is far too small for a score, and the model is far smaller
 than the paper's and has no thinking channel.
-Cost: 3 records × (1 + about 20) arms × 8 chains of at most 160 tokens: about half an hour on 2 cores.
+Cost: 3 records × (1 + about 20) arms × 8 chains of at most 96 tokens: about half an hour on 2 cores.
 Command: python -m tools.fetch_weights qwen2.5-coder-0.5b-instruct --out weights/
          python -m experiments.monitorability --config=experiments/configs/thyroid_qwen25.py --workdir=runs/thyroid
 Recorded: jaxmon/tasks/thyroid/RUN.md.
@@ -21,7 +21,7 @@ def get_config() -> ConfigDict:
     c.model = "weights/qwen2.5-coder-0.5b-instruct.gguf"
     c.n = 4
     c.stage1 = 4
-    c.length = 160
+    c.length = 96
     c.slots = 8
     c.shard = 8
     return c
