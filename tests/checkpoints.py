@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from safetensors.numpy import save_file
+
+from models.loading import CheckpointError, load
 
 GOLDEN = Path(__file__).parent / "golden"
 TOKENIZER = GOLDEN / "tokenizer.json"
@@ -140,3 +143,19 @@ def write_folder(
         save_file({n: t for n, t in tensors.items() if place[n] == shard}, folder / shard)
     (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": place}))
     return folder
+
+
+def edit(file: Path, **changes: Any) -> None:
+    """Sets fields of a JSON file; the value `...` removes one."""
+    fields = json.loads(file.read_text()) | changes
+    file.write_text(json.dumps({k: v for k, v in fields.items() if v is not ...}))
+
+
+def refusal(path: Path, **options: Any) -> str:
+    """What `load` says of a checkpoint it refuses: always one line that names the place."""
+    with pytest.raises(CheckpointError) as caught:
+        load(path, **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert options or str(path) in message
+    return message

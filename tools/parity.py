@@ -26,6 +26,7 @@ from models.loading import CheckpointError, Model, load
 WEIGHTS = flags.DEFINE_string("weights", None, "a GGUF file", required=True)
 TOKENS = flags.DEFINE_integer("tokens", 64, "greedy tokens per prompt", lower_bound=1)
 BOUND = flags.DEFINE_float("bound", 1e-3, "largest absolute difference of prompt logits")
+OUT = flags.DEFINE_string("out", None, "write the rows to this JSON file, too")
 
 PROMPTS = (
     "Write a Python function that returns the n-th Fibonacci number.",
@@ -50,7 +51,10 @@ def _step(extend: Any, graphdef: Any, params: Any, prompt: Any, buffer: Any, tok
 
 
 def greedy(model: Model, prompt: list[int], steps: int) -> tuple[list[int], np.ndarray, float]:
-    """Our greedy decoding of one prompt: (tokens, prompt logits [T, V], smallest gap between the two best logits)."""
+    """Our greedy decoding of one prompt: (tokens, prompt logits [T, V], smallest gap between the two best logits).
+
+    At most `steps` tokens, a stop token included.
+    """
     with jax.default_matmul_precision("highest"):
         logits, segment = _prefill(model.extend, model.graphdef, model.params, jnp.asarray([prompt], jnp.int32))
         prompt_logits, row = np.asarray(logits[0]), logits[:, -1]
@@ -83,11 +87,13 @@ def compare(weights: Path, steps: int) -> list[dict[str, Any]]:
         rows.append(
             {
                 "prompt": user,
-                "prompt_tokens": len(prompt),
-                "tokens": len(tokens),
+                "prompt_ids": prompt,
+                "tokens": tokens,
+                "expected_tokens": expected,
                 "same_text": tokens == expected,
                 "max_abs_logit_difference": float(np.abs(logits - wanted[0]).max()),
                 "largest_logit": float(np.abs(wanted).max()),
+                "expected_last_logits": [round(float(v), 4) for v in wanted[0, -1, :8]],
                 "smallest_gap": gap,
                 "text": model.tokenizer.decode(tokens),
             }
@@ -104,8 +110,11 @@ def main(argv: list[str]) -> None:
         sys.exit(f"parity needs torch, transformers and accelerate: {error}")
     except CheckpointError as error:
         sys.exit(str(error))
+    shown = ("prompt", "same_text", "max_abs_logit_difference", "largest_logit", "smallest_gap", "text")
     for row in rows:
-        print(json.dumps(row, ensure_ascii=False))
+        print(f"{len(row['tokens'])} tokens", json.dumps({k: row[k] for k in shown}, ensure_ascii=False))
+    if OUT.value:
+        Path(OUT.value).write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     good = [r["same_text"] and r["max_abs_logit_difference"] <= BOUND.value for r in rows]
     print(f"{sum(good)} of {len(good)} prompts agree ({platform.machine()}, jax {jax.__version__}, {jax.devices()[0]})")
     if not all(good):

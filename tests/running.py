@@ -1,0 +1,60 @@
+"""Tiny models in memory, and the ways tests run them: the pure function, and layer by layer outside the scan."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from models.attention import visible
+from models.context import Segment
+from models.loading import Model, load
+from tests import checkpoints
+
+STEP = jax.jit(lambda e, g, p, *a: e(g, p, *a), static_argnums=(0, 1))
+
+
+@functools.cache
+def tiny(name: str, dtype: str = "float32") -> Model:
+    """The model of a case of tests/checkpoints.py, written as a folder and loaded from it."""
+    with tempfile.TemporaryDirectory() as folder:
+        return load(checkpoints.write_folder(Path(folder), checkpoints.CASES[name][0]), dtype)
+
+
+def extend(model: Model, tokens: Any, positions: Any, *rest: Any) -> tuple[jax.Array, Segment]:
+    return STEP(model.extend, model.graphdef, model.params, jnp.asarray(tokens), jnp.asarray(positions), *rest)
+
+
+def places(tokens: np.ndarray, start: int = 0) -> np.ndarray:
+    return np.broadcast_to(start + np.arange(tokens.shape[1], dtype=np.int32), tokens.shape)
+
+
+def take(segment: Segment, start: int, stop: int) -> Segment:
+    """The slots [start, stop): the state of a part of a run, without recomputation."""
+    return jax.tree.map(lambda a: jax.lax.slice_in_dim(a, start, stop, axis=2 if a.ndim == 5 else 1), segment)
+
+
+def hidden_states(model: Model, tokens: np.ndarray, positions: np.ndarray) -> list[np.ndarray]:
+    """The embedding and the output of each layer, the layers run one by one outside the scan."""
+    states = _one_by_one(
+        model.graphdef, model.config.num_layers, model.params, jnp.asarray(tokens), jnp.asarray(positions)
+    )
+    return [np.asarray(s) for s in states]
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _one_by_one(graphdef: Any, layers: int, params: Any, tokens: jax.Array, positions: jax.Array) -> list[jax.Array]:
+    network = nnx.merge(graphdef, params)
+    graph, stacked = nnx.split(network.layers)
+    masks = (visible(positions, positions, jnp.ones(tokens.shape, bool)),)
+    states = [network.embedding[...][tokens]]
+    for i in range(layers):
+        layer = nnx.merge(graph, jax.tree.map(lambda a, i=i: a[i], stacked))
+        states.append(layer(states[-1], positions, (), masks)[0])
+    return states
