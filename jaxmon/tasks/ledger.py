@@ -24,10 +24,7 @@ CODES = tuple(f"N{i:03d}" for i in range(256))
 OPTIONS = tuple(Option(code) for code in CODES)
 BOOKS = ("retail", "trade")
 ENTRIES = 3
-INFLUENTIAL, MENTIONED = (
-    "since",
-    "noting",
-)  # the verb decides: "since fee yes" is INFLUENTIAL, "noting memo no" MENTIONED
+INFLUENTIAL, MENTIONED = "since", "noting"  # a judge goes by the verb: "since fee yes", "noting memo no"
 SLIPPED = "perhaps"  # begins a step whose code slips
 
 
