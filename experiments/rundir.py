@@ -1,6 +1,6 @@
 """The run directory is the run's identity: its config is fixed at the first start, and every file is whole or absent.
 
-config.json         the config; another one is refused
+config.json         the config; another one is refused as soon as anything has been computed
 environment.json    one entry per start: versions, devices, precision, commit, model fingerprint, command
 answers/            per record: no-CoT probability of every option in every arm
 chains/R/ARM.A-B.parquet   the chains with ids A … B-1 of one arm of record R
@@ -17,16 +17,28 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping
+from fnmatch import fnmatch
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 PACKAGES = ("jax", "jaxlib", "flax", "numpy", "scipy", "transformers", "tokenizers", "pyarrow", "gguf", "safetensors")
+STALE = ".*.tmp"  # files under their temporary names
 
 
 class RunError(ValueError):
     """A run directory cannot be used; the message is one line that says which and why."""
+
+
+def _read_json(file: Path, kind: type) -> Any:
+    try:
+        found = json.loads(file.read_text())
+    except ValueError as error:
+        raise RunError(f"{file} is not readable: {error}") from None
+    if not isinstance(found, kind):
+        raise RunError(f"{file} holds {type(found).__name__}, not {kind.__name__}")
+    return found
 
 
 def write_text(path: Path, text: str) -> None:
@@ -35,6 +47,8 @@ def write_text(path: Path, text: str) -> None:
     try:
         temporary.write_text(text)
         os.replace(temporary, path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None  # a full disk names no file by itself
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -42,30 +56,31 @@ def write_text(path: Path, text: str) -> None:
 def open_run(root: Path, config: Mapping[str, Any]) -> Any:
     """Makes or reopens a run directory; returns a lock to hold for the run's duration.
 
+    A start that failed before it had computed anything (a mistyped model, say) does not bind the directory.
+
     Raises:
       RunError: the directory was made with another config, is in use, or is no run directory.
     """
     root.mkdir(parents=True, exist_ok=True)
     file = root / "config.json"
-    if not file.exists() and any(p.name != ".lock" for p in root.iterdir()):
+    there_already = {p.name for p in root.iterdir() if not fnmatch(p.name, STALE)}
+    if not file.exists() and there_already - {".lock"}:
         raise RunError(f"{root} is not empty and holds no config.json: not a run directory")
     lock = (root / ".lock").open("a")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         raise RunError(f"{root} is in use by another process") from None
-    if file.exists():
-        try:
-            there = json.loads(file.read_text())
-        except json.JSONDecodeError as error:
-            raise RunError(f"{file} is not readable: {error}") from None
+    if there_already - {".lock", "config.json", "environment.json"}:
+        there = _read_json(file, dict)
         here = json.loads(json.dumps(config))
         if different := sorted(k for k in here.keys() | there.keys() if here.get(k) != there.get(k)):
             what = "; ".join(f"{k} is {there.get(k)!r} there, {here.get(k)!r} here" for k in different)
             raise RunError(f"{root} was made with another config: {what}")
     else:
+        (root / "environment.json").unlink(missing_ok=True)
         write_text(file, json.dumps(config, indent=1, sort_keys=True) + "\n")
-    for stale in root.rglob(".*.tmp"):  # left by a killed process; the lock says that none is at work
+    for stale in root.rglob(STALE):  # left by a killed process; the lock says that none is at work
         stale.unlink(missing_ok=True)
     return lock
 
@@ -96,7 +111,7 @@ def log_environment(root: Path, entry: Mapping[str, Any]) -> list[dict[str, Any]
       RunError: the weights are not those of the earlier starts.
     """
     file = root / "environment.json"
-    starts = json.loads(file.read_text()) if file.exists() else []
+    starts = _read_json(file, list) if file.exists() else []
     if starts and starts[0]["model fingerprint"] != entry["model fingerprint"]:
         raise RunError(f"{root} was made with other model files (fingerprint {starts[0]['model fingerprint'][:12]})")
     starts.append(dict(entry))

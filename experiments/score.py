@@ -9,7 +9,7 @@ columns.
 
 from __future__ import annotations
 
-from absl import app, flags
+from absl import flags
 
 from experiments import cli
 
@@ -69,4 +69,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(cli.guarded(main))
+    cli.start(main)

@@ -77,6 +77,7 @@ def prepare(config: Mapping[str, Any], root: Path) -> Study:
     jax.config.update("jax_default_matmul_precision", None if c["precision"] == "default" else c["precision"])
     task = registry.load(c["task"], c["source"], c["labels"], c["per_label"], c["data_seed"])
     studied = registry.studied(task, c["attributes"])
+    task = dataclasses.replace(task, records=tuple(r for r in task.records if studied[r.id]))  # no attribute, no arms
     model = load(c["model"], c["dtype"])
     rundir.log_environment(root, rundir.environment(model.fingerprint, c["precision"]))
     chosen = {k: model.sampling[k] if c[k] is None else c[k] for k in ("temperature", "top_k", "top_p", "min_p")}
@@ -123,7 +124,7 @@ def _chains(
     for a, b in _cut(study, ids):
         path = rundir.shard(study.root, record.id, name, a, b)
         if path.exists():
-            table = draws.load(path, draws.CHAINS, b - a)
+            table = draws.load_shard(study.root, record.id, name, a, b)
         else:
             table = draws.draw(study.drawer, arm(name), a, b)
             draws.save(path, table)
@@ -138,8 +139,8 @@ def _cut(study: Study, ids: range) -> list[tuple[int, int]]:
 
 def _stored(study: Study, record: Record, name: str, ids: range) -> list[pa.Table]:
     """The shards of these ids that are on disk."""
-    paths = [(rundir.shard(study.root, record.id, name, a, b), b - a) for a, b in _cut(study, ids)]
-    return [draws.load(path, draws.CHAINS, rows) for path, rows in paths if path.exists()]
+    there = [cut for cut in _cut(study, ids) if rundir.shard(study.root, record.id, name, *cut).exists()]
+    return [draws.load_shard(study.root, record.id, name, *cut) for cut in there]
 
 
 def judge(study: Study) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from ml_collections.config_dict import ConfigDict
 
 from experiments import draws, rundir
 from experiments.configs import base, ledger, thyroid_qwen25
@@ -21,8 +22,21 @@ def test_a_new_directory_is_made_and_the_same_config_reopens_it(tmp_path: Path):
 
 def test_another_config_is_refused_field_by_field(tmp_path: Path):
     rundir.open_run(tmp_path, CONFIG).close()
+    (tmp_path / "answers").mkdir()
     with pytest.raises(rundir.RunError, match=r"another config: n is 10 there, 20 here; seed is 0 there, 1 here"):
         rundir.open_run(tmp_path, CONFIG | {"n": 20, "seed": 1})
+
+
+def test_a_start_that_computed_nothing_binds_nothing(tmp_path: Path):
+    """A first start with a typo in it can be mended in the same directory; so can one killed while it began."""
+    rundir.open_run(tmp_path, CONFIG).close()
+    rundir.log_environment(tmp_path, {"model fingerprint": "a" * 64})
+    rundir.open_run(tmp_path, CONFIG | {"n": 20}).close()
+    assert json.loads((tmp_path / "config.json").read_text())["n"] == 20
+    assert not (tmp_path / "environment.json").exists()
+    (tmp_path / "config.json").rename(tmp_path / ".config.json.1.tmp")
+    rundir.open_run(tmp_path, CONFIG).close()
+    assert {p.name for p in tmp_path.iterdir()} == {"config.json", ".lock"}
 
 
 def test_a_foreign_directory_is_left_alone(tmp_path: Path):
@@ -33,9 +47,14 @@ def test_a_foreign_directory_is_left_alone(tmp_path: Path):
 
 
 def test_an_unreadable_config_is_named(tmp_path: Path):
-    (tmp_path / "config.json").write_text('{"n": 1')
-    with pytest.raises(rundir.RunError, match=r"config\.json is not readable"):
-        rundir.open_run(tmp_path, CONFIG)
+    (tmp_path / "answers").mkdir()
+    for text, words in (('{"n": 1', "is not readable"), ("[]", "holds list, not dict")):
+        (tmp_path / "config.json").write_text(text)
+        with pytest.raises(rundir.RunError, match=rf"config\.json {words}"):
+            rundir.open_run(tmp_path, CONFIG)
+    (tmp_path / "environment.json").write_text("[")
+    with pytest.raises(rundir.RunError, match=r"environment\.json is not readable"):
+        rundir.log_environment(tmp_path, {"model fingerprint": ""})
 
 
 def test_two_drivers_cannot_hold_one_run(tmp_path: Path):
@@ -97,13 +116,22 @@ def test_h52_a_damaged_shard_is_named_and_never_counted(tmp_path: Path):
         draws.load(path, draws.CHAINS, 3)
 
 
+def test_a_shard_under_another_name_is_refused(tmp_path: Path):
+    draws.save(rundir.shard(tmp_path, "r", "x1", 0, 3), chains(3))
+    assert draws.load_shard(tmp_path, "r", "x1", 0, 3).equals(chains(3))
+    for record, arm, first, stop in (("r", "x1", 3, 6), ("r", "x0:T3", 0, 3), ("s", "x1", 0, 3)):
+        draws.save(rundir.shard(tmp_path, record, arm, first, stop), chains(3))
+        with pytest.raises(rundir.RunError, match=r"-\d\.parquet does not hold what its name says"):
+            draws.load_shard(tmp_path, record, arm, first, stop)
+
+
 def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def full(table: pa.Table, where: Path) -> None:
         Path(where).write_bytes(b"PAR1")
-        raise OSError(28, "No space left on device", str(where))
+        raise OSError(28, "Error writing bytes to file. Detail: [errno 28] No space left on device")
 
     monkeypatch.setattr("pyarrow.parquet.write_table", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match=r"No space left on device: '.*x1\.0-3\.parquet'"):
         draws.save(tmp_path / "d" / "x1.0-3.parquet", chains(3))
     assert list((tmp_path / "d").iterdir()) == []
 
@@ -121,6 +149,9 @@ def test_shipped_configs_are_in_range(made):
         ({"stage1": 2000}, "stage1 must be <= n = 1000, got 2000"),
         ({"dtype": "float16"}, "dtype must be float32 or bfloat16, got 'float16'"),
         ({"judge": "oracle"}, "judge must be lexical"),
+        ({"replicates": 1}, "replicates must be >= 2"),
+        ({"seed": 2**31}, r"seed must be in \[0, 2\^31\)"),
+        ({"temperature": -1.0, "top_p": 0.0}, r"temperature must be >= 0, got -1.0; top_p must be in \(0, 1\]"),
     ],
 )
 def test_a_field_out_of_range_is_named(changes: dict, words: str):
@@ -136,3 +167,11 @@ def test_unknown_and_missing_fields_are_named():
     del config.n
     with pytest.raises(ValueError, match="unknown field temprature; field n is missing"):
         base.check(config)
+
+
+def test_what_a_config_file_returns_is_checked():
+    with pytest.raises(ValueError, match=r"get_config\(\) returned dict, not a ConfigDict"):
+        base.check({"n": 3})
+    fields = base.base().to_dict() | {"n": "4"}
+    with pytest.raises(ValueError, match="n must be >= 1, got '4'"):
+        base.check(ConfigDict(fields))

@@ -7,7 +7,7 @@ Defaults are the paper's where it has them: n = 1000 and tau = 0.08 (§3), two s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ml_collections import config_dict
@@ -51,12 +51,17 @@ def base() -> ConfigDict:
 
 
 RANGES: Mapping[str, tuple[Any, str]] = {
-    **{f: (lambda v: v >= 1, ">= 1") for f in ("per_label", "n", "length", "slots", "shard", "bucket", "replicates")},
+    **{f: (lambda v: v >= 1, ">= 1") for f in ("per_label", "n", "length", "slots", "shard", "bucket")},
+    "replicates": (lambda v: v >= 2, ">= 2"),
+    "temperature": (lambda v: v is None or 0 <= v < float("inf"), ">= 0"),
+    "top_k": (lambda v: v is None or v >= 0, ">= 0"),
+    "top_p": (lambda v: v is None or 0 < v <= 1, "in (0, 1]"),
+    "min_p": (lambda v: v is None or 0 <= v <= 1, "in [0, 1]"),
     "stage1": (lambda v: v >= 0, ">= 0"),
     "drop_below": (lambda v: -1 <= v < 1, "in [-1, 1)"),
     "tau": (lambda v: 0 < v < 1, "in (0, 1)"),
     "p10_max": (lambda v: 0 < v <= 1, "in (0, 1]"),
-    "seed": (lambda v: 0 <= v < 2**32, "in [0, 2^32)"),
+    "seed": (lambda v: 0 <= v < 2**31, "in [0, 2^31)"),
     "data_seed": (lambda v: 0 <= v < 2**32, "in [0, 2^32)"),
     "dtype": (lambda v: v in ("float32", "bfloat16"), "float32 or bfloat16"),
     "precision": (lambda v: v in ("highest", "high", "default"), "highest, high or default"),
@@ -70,11 +75,13 @@ def check(config: ConfigDict) -> dict[str, Any]:
     Raises:
       ValueError: fields that are unknown, missing or out of range, all named together.
     """
+    if not hasattr(config, "to_dict"):  # a file that could not be loaded says so here
+        raise ValueError(f"config: get_config() returned {type(config).__name__}, not a ConfigDict (configs/base.py)")
     fields, known = config.to_dict(), base().to_dict()
     faults = [f"unknown field {name}" for name in sorted(fields.keys() - known.keys())]
     faults += [f"field {name} is missing" for name in sorted(known.keys() - fields.keys())]
     for name, (good, want) in RANGES.items():
-        if name in fields and not good(fields[name]):
+        if name in fields and not _holds(good, fields[name]):
             faults.append(f"{name} must be {want}, got {fields[name]!r}")
     if not faults and fields["stage1"] > fields["n"]:
         faults.append(f"stage1 must be <= n = {fields['n']}, got {fields['stage1']}")
@@ -83,3 +90,10 @@ def check(config: ConfigDict) -> dict[str, Any]:
     if faults:
         raise ValueError(f"config: {'; '.join(faults)}")
     return fields
+
+
+def _holds(good: Callable[[Any], bool], value: Any) -> bool:
+    try:
+        return good(value)
+    except TypeError:  # a text where a number is asked for
+        return False
