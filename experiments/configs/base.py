@@ -40,7 +40,7 @@ def base() -> ConfigDict:
     # How it is computed; no bearing on which tokens a chain's name stands for
     c.slots = 200  # chains in flight
     c.shard = 1000  # most chains per file
-    c.bucket = 64  # prompts are padded to a multiple
+    c.bucket = 40  # prompts are padded to a multiple
     # What is made of it
     c.judge = "lexical"
     c.tau = 0.08  # least total effect of a qualifying pair
