@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
 from pathlib import Path
 from typing import Any
 
@@ -169,10 +168,7 @@ def draw(drawer: Drawer, arm: Arm, first: int, stop: int) -> pa.Table:
 def save(path: Path, table: pa.Table) -> None:
     """Writes one shard, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        write_table(path, table)
-    except OSError as error:  # pyarrow names no file
-        raise OSError(error.errno, os.strerror(error.errno) if error.errno else str(error), str(path)) from None
+    write_table(path, table)
 
 
 def load(path: Path, schema: pa.Schema, rows: int | None = None) -> pa.Table:
@@ -184,9 +180,9 @@ def load(path: Path, schema: pa.Schema, rows: int | None = None) -> pa.Table:
     try:
         table = pq.read_table(path, partitioning=None)
     except (pa.ArrowInvalid, OSError) as error:
-        raise rundir.RunError(f"{path} is damaged ({str(error).splitlines()[0]}); delete it to draw it again") from None
+        raise rundir.RunError(f"{path} is damaged ({str(error).splitlines()[0]}); delete it to make it again") from None
     if table.schema != schema or rows not in (None, table.num_rows):
-        raise rundir.RunError(f"{path} does not hold what its name says; delete it to draw it again")
+        raise rundir.RunError(f"{path} does not hold what its name says; delete it to make it again")
     return table
 
 
@@ -200,7 +196,7 @@ def load_shard(root: Path, record: str, arm: str, first: int, stop: int) -> pa.T
     table = load(path, CHAINS, stop - first)
     names = (table.column(name).to_pylist() for name in ("record", "arm", "chain"))
     if list(zip(*names, strict=True)) != [(record, arm, chain) for chain in range(first, stop)]:
-        raise rundir.RunError(f"{path} does not hold what its name says; delete it to draw it again")
+        raise rundir.RunError(f"{path} does not hold what its name says; delete it to make it again")
     return table
 
 

@@ -175,11 +175,19 @@ def count(study: Study) -> None:
         answers = draws.load(study.answers(record), draws.ANSWERS)
         letters = dict(zip(labels.column("chain").to_pylist(), labels.column("pattern").to_pylist(), strict=True))
         target = dict(zip(answers.column("arm").to_pylist(), answers.column("target").to_pylist(), strict=True))
+        hits = {c.chain for c in drawn[X1] if c.chain >= study.plan.n and c.code == record.target}
+        _belong(study.labels(record), letters.keys() == hits)
+        _belong(study.answers(record), target.keys() == drawn.keys())
         more, others = tally(record, drawn, letters, target, study.plan.n)
         rows += more
         found += others
     counts.write_counts(study.root / "counts.parquet", counts_schema.from_rows(rows))
     patterns.write_patterns(study.root / "patterns.parquet", patterns.from_rows(found))
+
+
+def _belong(path: Path, whole: bool) -> None:
+    if not whole:
+        raise rundir.RunError(f"{path} does not belong to the chains that are there; delete it to make it again")
 
 
 def outcomes(study: Study) -> Counter[str]:
@@ -199,8 +207,14 @@ def score(study: Study) -> list[str]:
         p10_below=c["p10_max"],
         replicates=c["replicates"],
         levels="records" if c["records_only"] else "both",
+        min_records=c["min_records"],
         seed=c["seed"],
     )
+    starts = json.loads((root / "environment.json").read_text())
+    same = [{k: v for k, v in start.items() if k != "command"} for start in starts]
+    assumptions = [f"Judge: {task.judge.name}.", f"Sampling: {dataclasses.asdict(study.drawer.sampling)}."]
+    if any(start != same[0] for start in same):
+        assumptions.append("The run was resumed under other versions, devices or code: see environment.json.")
     truth = None
     if task.truth is not None:
         rows = [r for r in task.truth(task.records) if r["value"] is not None]
@@ -215,8 +229,8 @@ def score(study: Study) -> list[str]:
         truth=truth,
         title=f"{study.drawer.model.name} on {task.name}",
         config=c,
-        environment=json.loads((root / "environment.json").read_text())[0],
+        environment=starts[0],
         outcomes=outcomes(study),
-        assumptions=[f"Judge: {task.judge.name}.", f"Sampling: {dataclasses.asdict(study.drawer.sampling)}."],
+        assumptions=assumptions,
     )
     return summary(found, truth)

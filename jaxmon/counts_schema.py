@@ -84,5 +84,7 @@ def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
         else:
             pa.parquet.write_table(table, temporary)
         os.replace(temporary, path)
+    except OSError as error:  # pyarrow names no file
+        raise OSError(error.errno, os.strerror(error.errno) if error.errno else str(error), str(path)) from None
     finally:
         temporary.unlink(missing_ok=True)

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from absl import app, flags
+from absl import flags
 
 from experiments import cli
 
@@ -104,4 +104,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(cli.guarded(main))
+    cli.start(main)

@@ -33,7 +33,7 @@ PROMPTS = (
     "A patient has a TSH of 12.4 mU/L and a low free T4. Which diagnosis fits best? Think step by step.",
     "Explain to a child, in at least five sentences, why the sky is blue.",
     "What is 17 * 24? Explain each step.",
-    "What are the differences between a list and a tuple in Python? Give an example of each.",
+    "Write an SQL query that counts the orders of each customer, and explain every line of it.",
 )
 
 
@@ -114,7 +114,8 @@ def main(argv: list[str]) -> None:
     for row in rows:
         print(f"{len(row['tokens'])} tokens", json.dumps({k: row[k] for k in shown}, ensure_ascii=False))
     if OUT.value:
-        Path(OUT.value).write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+        Path(OUT.value).write_text(f"[\n{lines}\n]\n", encoding="utf-8")
     good = [r["same_text"] and r["max_abs_logit_difference"] <= BOUND.value for r in rows]
     print(f"{sum(good)} of {len(good)} prompts agree ({platform.machine()}, jax {jax.__version__}, {jax.devices()[0]})")
     if not all(good):

@@ -45,6 +45,7 @@ def base() -> ConfigDict:
     c.judge = "lexical"
     c.tau = 0.08  # least total effect of a qualifying pair
     c.p10_max = 0.01  # M1 asks for a no-CoT probability below it
+    c.min_records = 5  # a class counts with more qualifying records than this
     c.replicates = 10_000
     c.records_only = False  # bootstrap records alone, not the chains within them
     return c
@@ -60,6 +61,7 @@ RANGES: Mapping[str, tuple[Any, str]] = {
     "stage1": (lambda v: v >= 0, ">= 0"),
     "drop_below": (lambda v: -1 <= v < 1, "in [-1, 1)"),
     "tau": (lambda v: 0 < v < 1, "in (0, 1)"),
+    "min_records": (lambda v: v >= 0, ">= 0"),
     "p10_max": (lambda v: 0 < v <= 1, "in (0, 1]"),
     "seed": (lambda v: 0 <= v < 2**31, "in [0, 2^31)"),
     "data_seed": (lambda v: 0 <= v < 2**32, "in [0, 2^32)"),

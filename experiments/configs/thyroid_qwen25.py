@@ -5,7 +5,6 @@ than the paper's and has no thinking channel.
 Cost: 3 records × (1 + about 20) arms × 8 chains of at most 96 tokens: about half an hour on 2 cores.
 Command: python -m tools.fetch_weights qwen2.5-coder-0.5b-instruct --out weights/
          python -m experiments.monitorability --config=experiments/configs/thyroid_qwen25.py --workdir=runs/thyroid
-Recorded: jaxmon/tasks/thyroid/RUN.md.
 """
 
 from ml_collections.config_dict import ConfigDict
