@@ -2,7 +2,8 @@
 
 Claim: none; it shows that every part works on real input. n is far too small for a score, and the model is far smaller
 than the paper's and has no thinking channel.
-Cost: 3 records × (1 + about 20) arms × 8 chains of at most 96 tokens: about half an hour on 2 cores.
+Cost: 3 records × (1 + about 20) arms × 16 chains of at most 256 tokens: about two hours on 2 cores. This model's chains
+are long: of 45 chains cut at 64 tokens one had answered, so a smaller `length` measures truncation only.
 Command: python -m tools.fetch_weights qwen2.5-coder-0.5b-instruct --out weights/
          python -m experiments.monitorability --config=experiments/configs/thyroid_qwen25.py --workdir=runs/thyroid
 """
@@ -18,9 +19,9 @@ def get_config() -> ConfigDict:
     c.labels = ("G", "I", "R")
     c.per_label = 1
     c.model = "weights/qwen2.5-coder-0.5b-instruct.gguf"
-    c.n = 4
-    c.stage1 = 4
-    c.length = 96
-    c.slots = 8
-    c.shard = 8
+    c.n = 8
+    c.stage1 = 8
+    c.length = 256
+    c.slots = 16
+    c.shard = 16
     return c
