@@ -26,7 +26,7 @@ from models.loading import CheckpointError, Model, load
 WEIGHTS = flags.DEFINE_string("weights", None, "a GGUF file", required=True)
 TOKENS = flags.DEFINE_integer("tokens", 64, "greedy tokens per prompt", lower_bound=1)
 BOUND = flags.DEFINE_float("bound", 1e-3, "largest absolute difference of prompt logits")
-OUT = flags.DEFINE_string("out", None, "write the rows to this JSON file, too")
+RECORD = flags.DEFINE_string("record", None, "write the rows to this JSON file, too")
 
 PROMPTS = (
     "Write a Python function that returns the n-th Fibonacci number.",
@@ -113,9 +113,9 @@ def main(argv: list[str]) -> None:
     shown = ("prompt", "same_text", "max_abs_logit_difference", "largest_logit", "smallest_gap", "text")
     for row in rows:
         print(f"{len(row['tokens'])} tokens", json.dumps({k: row[k] for k in shown}, ensure_ascii=False))
-    if OUT.value:
+    if RECORD.value:
         lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-        Path(OUT.value).write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+        Path(RECORD.value).write_text(f"[\n{lines}\n]\n", encoding="utf-8")
     good = [r["same_text"] and r["max_abs_logit_difference"] <= BOUND.value for r in rows]
     print(f"{sum(good)} of {len(good)} prompts agree ({platform.machine()}, jax {jax.__version__}, {jax.devices()[0]})")
     if not all(good):
