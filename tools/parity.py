@@ -2,7 +2,7 @@
 
     python -m tools.parity --weights=weights/qwen2.5-coder-0.5b-instruct.gguf
 
-Claim: on each prompt the logits agree to --bound in float32 and 64 greedy tokens are the same. Wants torch and
+Claim: on each prompt the logits agree to --bound (1e-3) in float32 and 64 greedy tokens are the same. Wants torch and
 accelerate (a development install); some 8 GB of memory for a 0.5 B model. Exit status 1 if a claim fails.
 """
 
@@ -23,10 +23,7 @@ from absl import app, flags
 from models.context import empty, write
 from models.loading import CheckpointError, Model, load
 
-WEIGHTS = flags.DEFINE_string("weights", None, "a GGUF file", required=True)
-TOKENS = flags.DEFINE_integer("tokens", 64, "greedy tokens per prompt", lower_bound=1)
-BOUND = flags.DEFINE_float("bound", 1e-3, "largest absolute difference of prompt logits")
-RECORD = flags.DEFINE_string("record", None, "write the rows to this JSON file, too")
+FLAGS = flags.FLAGS
 
 PROMPTS = (
     "Write a Python function that returns the n-th Fibonacci number.",
@@ -101,11 +98,18 @@ def compare(weights: Path, steps: int) -> list[dict[str, Any]]:
     return rows
 
 
+def define_flags() -> None:
+    flags.DEFINE_string("weights", None, "a GGUF file", required=True)
+    flags.DEFINE_integer("tokens", 64, "greedy tokens per prompt", lower_bound=1)
+    flags.DEFINE_float("bound", 1e-3, "largest absolute difference of prompt logits", lower_bound=0.0)
+    flags.DEFINE_string("record", None, "write the rows to this JSON file, too")
+
+
 def main(argv: list[str]) -> None:
     del argv
-    weights = Path(WEIGHTS.value)
+    weights = Path(FLAGS.weights)
     try:
-        rows = compare(weights, TOKENS.value)
+        rows = compare(weights, FLAGS.tokens)
     except ImportError as error:
         sys.exit(f"parity needs torch, transformers and accelerate: {error}")
     except CheckpointError as error:
@@ -113,14 +117,15 @@ def main(argv: list[str]) -> None:
     shown = ("prompt", "same_text", "max_abs_logit_difference", "largest_logit", "smallest_gap", "text")
     for row in rows:
         print(f"{len(row['tokens'])} tokens", json.dumps({k: row[k] for k in shown}, ensure_ascii=False))
-    if RECORD.value:
+    if FLAGS.record:
         lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-        Path(RECORD.value).write_text(f"[\n{lines}\n]\n", encoding="utf-8")
-    good = [r["same_text"] and r["max_abs_logit_difference"] <= BOUND.value for r in rows]
+        Path(FLAGS.record).write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+    good = [r["same_text"] and r["max_abs_logit_difference"] <= FLAGS.bound for r in rows]
     print(f"{sum(good)} of {len(good)} prompts agree ({platform.machine()}, jax {jax.__version__}, {jax.devices()[0]})")
     if not all(good):
         sys.exit(1)
 
 
 if __name__ == "__main__":
+    define_flags()
     app.run(main)
