@@ -73,8 +73,8 @@ def compare(weights: Path, steps: int) -> list[dict[str, Any]]:
     """One row per prompt: greedy tokens equal or not, largest logit difference, smallest top-two gap, the text."""
     from tests import reference  # torch stays out of everything that does not compare with it
 
-    theirs, _ = reference.from_gguf(weights)
     model = load(weights)
+    theirs, _ = reference.from_gguf(weights)
     rows = []
     for user in PROMPTS:
         prompt = model.tokenizer.encode(model.chat.render(user), add_special_tokens=False).ids
