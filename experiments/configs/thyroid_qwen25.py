@@ -3,7 +3,7 @@
 Claim: none; it shows that every part works on real input. n is far too small for a score, and the model is far smaller
 than the paper's and has no thinking channel.
 Cost: 3 records × (1 + about 20) arms × 16 chains of at most 256 tokens: about two hours on 2 cores. This model's chains
-are long: of 45 chains cut at 64 tokens one had answered, so a smaller `length` measures truncation only.
+are long: of 56 chains cut at 64 tokens one had answered, so a smaller `length` measures truncation only.
 Command: python -m tools.fetch_weights qwen2.5-coder-0.5b-instruct --out weights/
          python -m experiments.monitorability --config=experiments/configs/thyroid_qwen25.py --workdir=runs/thyroid
 """
