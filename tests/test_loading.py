@@ -58,10 +58,12 @@ def test_44_the_index_wins_over_stray_files(tmp_path: Path) -> None:
     save_file(other, tmp_path / "model.safetensors")
     save_file({"surprise": np.ones(3, np.float32)}, tmp_path / "model-00003-of-00003.safetensors")
     jax.tree.map(np.testing.assert_array_equal, load(tmp_path).params, clean.params)
-    first = load_file(tmp_path / "model-00001-of-00002.safetensors")
-    # a shard that also carries a tensor which the index places elsewhere: the index decides
-    elsewhere = next(k for k in load_file(tmp_path / "model-00002-of-00002.safetensors"))
-    save_file(first | {elsewhere: np.zeros((2, 2), np.float32)}, tmp_path / "model-00001-of-00002.safetensors")
+    # shards that also carry a tensor which the index places elsewhere: the index decides, whatever the order
+    files = [tmp_path / f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    held = [load_file(file) for file in files]
+    for file, own, other in zip(files, held, held[::-1], strict=True):
+        name = next(iter(other))
+        save_file(own | {name: np.zeros_like(other[name])}, file)
     jax.tree.map(np.testing.assert_array_equal, load(tmp_path).params, clean.params)
 
 
