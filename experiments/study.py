@@ -6,6 +6,7 @@ Knows: arms, stages, files, progress. Does not know: how a chain is drawn (draws
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -13,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
 from experiments import draws, rundir
-from experiments.scoring import read_truth, summary
 from experiments.scoring import score as write_scores
+from experiments.scoring import summary
 from jaxmon import adaptive, counts, counts_schema, patterns
 from jaxmon.arms import X1, arms, shards, x0
 from jaxmon.cells import Settings
@@ -61,8 +61,7 @@ def run(config: Mapping[str, Any], root: Path) -> None:
         study = prepare(config, root)
         sample(study)
         judge(study)
-        count(study)
-        for line in score(study):
+        for line in score(study, count(study)):
             print(line)
     print(f"report: {root / 'report.html'}")
 
@@ -95,25 +94,24 @@ def sample(study: Study) -> None:
     with tqdm(total=total, unit="chain", desc="sampling", smoothing=0.05, mininterval=0.5) as bar:
         for record in study.task.records:
             shown = arms(record, study.studied[record.id])
-            opened: dict[str, draws.Arm] = {}
-
-            def arm(name: str, shown: dict[str, Record] = shown, opened: dict[str, draws.Arm] = opened) -> draws.Arm:
-                if name not in opened:
-                    opened[name] = draws.open_arm(study.drawer, shown[name], name)
-                return opened[name]
-
+            arm = functools.cache(functools.partial(_open, study, shown))  # each prompt is read once, if at all
             if not study.answers(record).exists():
                 rows = [draws.no_cot(study.drawer, arm(name)) for name in shown]
                 table = pa.table({f.name: pa.array([r[f.name] for r in rows], f.type) for f in draws.ANSWERS})
                 draws.save(study.answers(record), table.cast(draws.ANSWERS))
             one = _chains(study, record, X1, arm, adaptive.first_ids(1, plan), bar)
-            k1 = sum(c.code == record.target for c in one if c.chain < plan.n)  # the estimation batch has no say
+            select = [c for c in one if adaptive.batch_of(c.chain, plan) == "select"]  # the other batch has no say
+            k1 = sum(c.code == record.target for c in select)
             for name in study.studied[record.id]:
                 zero = _chains(study, record, x0(name), arm, adaptive.first_ids(0, plan), bar)
                 k0 = sum(c.code == record.target for c in zero)
-                rest = adaptive.second_ids(bool(adaptive.keep(np.asarray(k1), np.asarray(k0), plan)), plan)
-                _chains(study, record, x0(name), arm, rest, bar)
-                bar.total -= 2 * plan.n - len(zero) - len(rest)
+                kept = bool(adaptive.keep(k1, k0, plan))
+                _chains(study, record, x0(name), arm, adaptive.second_ids(kept, plan), bar)
+                bar.total -= 2 * plan.n - sum(adaptive.batch_sizes(kept, plan))
+
+
+def _open(study: Study, shown: Mapping[str, Record], name: str) -> draws.Arm:
+    return draws.open_arm(study.drawer, shown[name], name)
 
 
 def _chains(
@@ -162,9 +160,10 @@ def judge(study: Study) -> None:
         draws.save(study.labels(record), table)
 
 
-def count(study: Study) -> None:
-    """counts.parquet and patterns.parquet, from the shards alone."""
+def count(study: Study) -> Counter[str]:
+    """counts.parquet and patterns.parquet, from the shards alone; returns how the chains ended, over all arms."""
     rows, found = [], []
+    ended: Counter[str] = Counter()
     for record in study.task.records:
         every = range(2 * study.plan.n)
         drawn = {
@@ -175,14 +174,17 @@ def count(study: Study) -> None:
         answers = draws.load(study.answers(record), draws.ANSWERS)
         letters = dict(zip(labels.column("chain").to_pylist(), labels.column("pattern").to_pylist(), strict=True))
         target = dict(zip(answers.column("arm").to_pylist(), answers.column("target").to_pylist(), strict=True))
-        hits = {c.chain for c in drawn[X1] if c.chain >= study.plan.n and c.code == record.target}
+        estimate = [c for c in drawn[X1] if adaptive.batch_of(c.chain, study.plan) == "estimate"]
+        hits = {c.chain for c in estimate if c.code == record.target}
         _belong(study.labels(record), letters.keys() == hits)
         _belong(study.answers(record), target.keys() == drawn.keys())
         more, others = tally(record, drawn, letters, target, study.plan.n)
         rows += more
         found += others
+        ended.update(str(c.outcome) for chains in drawn.values() for c in chains)
     counts.write_counts(study.root / "counts.parquet", counts_schema.from_rows(rows))
     patterns.write_patterns(study.root / "patterns.parquet", patterns.from_rows(found))
+    return ended
 
 
 def _belong(path: Path, whole: bool) -> None:
@@ -190,16 +192,12 @@ def _belong(path: Path, whole: bool) -> None:
         raise rundir.RunError(f"{path} does not belong to the chains that are there; delete it to make it again")
 
 
-def outcomes(study: Study) -> Counter[str]:
-    """How the chains of the run ended, over all arms."""
-    found: Counter[str] = Counter()
-    for path in sorted((study.root / "chains").rglob("*.parquet")):
-        found.update(draws.load(path, draws.CHAINS).column("outcome").to_pylist())
-    return found
+def score(study: Study, outcomes: Mapping[str, int]) -> list[str]:
+    """scores.csv, bounds.csv, truth.csv where it is known, figure and report; returns the lines to print.
 
-
-def score(study: Study) -> list[str]:
-    """scores.csv, bounds.csv, truth.csv where it is known, figure and report; returns the lines to print."""
+    Args:
+      outcomes: how the run's chains ended, as `count` found.
+    """
     c, task, root = study.config, study.task, study.root
     table = counts.read_counts(root / "counts.parquet")
     settings = Settings(
@@ -218,9 +216,9 @@ def score(study: Study) -> list[str]:
     truth = None
     if task.truth is not None:
         rows = [r for r in task.truth(task.records) if r["value"] is not None]
+        truth = {(r["attribute"], r["label"], r["score"]): float(r["value"]) for r in rows}
         lines = [",".join(str(r[k]) for k in TRUTH) for r in rows]
         rundir.write_text(root / "truth.csv", "\n".join([",".join(TRUTH), *lines]) + "\n")
-        truth = read_truth(str(root / "truth.csv"))
     found = write_scores(
         table,
         patterns.read_patterns(root / "patterns.parquet", table),
@@ -230,7 +228,7 @@ def score(study: Study) -> list[str]:
         title=f"{study.drawer.model.name} on {task.name}",
         config=c,
         environment=starts[0],
-        outcomes=outcomes(study),
+        outcomes=outcomes,
         assumptions=assumptions,
     )
     return summary(found, truth)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxmon.counts_schema import BATCHES
 from jaxmon.exact import threshold
@@ -66,7 +67,7 @@ def first_ids(arm: int, plan: Plan) -> range:
     return range(2 * plan.n) if arm == 1 or plan.stage1 == 0 else range(plan.stage1)
 
 
-def keep(k1: np.ndarray, k0: np.ndarray, plan: Plan) -> np.ndarray:
+def keep(k1: ArrayLike, k0: ArrayLike, plan: Plan) -> np.ndarray:
     """Which pairs are topped up: TE^(1) = K1/n1 - K0/stage1 >= drop_below, decided on whole numbers.
 
     Args:
