@@ -22,11 +22,11 @@ ANSWER = "Answer:"  # what an answer line begins with; `jaxmon.parsing` reads it
 LINE = f'line that reads "{ANSWER}" and one of the codes above.'
 # With a thinking channel, thinking comes by itself; without one it is asked for (the paper is silent on such models).
 # Measured with Qwen2.5-Coder-0.5B-Instruct: asked to think step by step but shown the form "Answer: CODE" it answers at
-# once, without a chain of thought (29 of 29 chains); so the form is described, and what to explain is said.
+# once, without a chain of thought (29 of 29 chains); so the form is described. Asked to explain "in a few sentences" it
+# lists every fact and is not done after 320 tokens (26 of 32 chains; 9 of 32 with this wording); so the length is said.
 INSTRUCTION = {
     True: f"Reply with one {LINE}",
-    False: "Think step by step first: explain in a few sentences which facts matter and why. "
-    f"Then finish with a last {LINE}",
+    False: f"Explain your reasoning in at most three sentences. Then write a last {LINE}",
 }
 WORDLESS = frozenset({"ledger"})  # tasks whose model was trained on the bare question
 

@@ -1,6 +1,6 @@
 """Fills a model's parameters from a checkpoint by a table of rules: every parameter exactly once, or an error.
 
-Knows: rules, stacking over layers, transforms, how to report all faults at once. Does not know: any family or format.
+Knows: rules, transforms, how to report all faults at once. Does not know: any family or format.
 """
 
 from __future__ import annotations
@@ -16,13 +16,19 @@ import numpy as np
 from models.checkpoint import Checkpoint, CheckpointError, Tensor
 
 
+def by_path(params: Any) -> dict[str, Any]:
+    """A parameter tree as path -> leaf, e.g. "layers.0.mlp.up_proj.kernel"."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(params)
+    return {".".join(str(k.key) for k in p if isinstance(k, jax.tree_util.DictKey)): leaf for p, leaf in leaves}
+
+
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """One row of a family's name table.
+    """One row of a family's name table; `{}` stands for the layer's number in all three names.
 
     Attributes:
-      path: our parameter, e.g. "layers.mlp.up_proj.kernel".
-      hf, gguf: its name in each naming; `{}` stands for the layer's number, and such tensors are stacked over layers.
+      path: our parameter, e.g. "layers.{}.mlp.up_proj.kernel".
+      hf, gguf: its name in each naming.
       transposed: the checkpoint has [out, in], we have [in, out].
     """
 
@@ -32,6 +38,16 @@ class Rule:
     transposed: bool = False
 
 
+def spread(rules: Sequence[Rule], layers: int) -> list[Rule]:
+    """The table with one row per parameter: rows with `{}` written out for every layer."""
+    written = []
+    for rule in rules:
+        for layer in range(layers) if "{}" in rule.path else (0,):
+            path, hf, gguf = (name.format(layer) for name in (rule.path, rule.hf, rule.gguf))
+            written.append(Rule(path, hf, gguf, rule.transposed))
+    return written
+
+
 def fill(
     shapes: Mapping[str, jax.ShapeDtypeStruct],
     rules: Sequence[Rule],
@@ -39,11 +55,11 @@ def fill(
     derived: Sequence[str] = (),
     twins: Mapping[str, str] | None = None,
 ) -> dict[str, jax.Array]:
-    """The parameters by path, read one tensor at a time: the host holds at most one stacked parameter beside them.
+    """The parameters by path, read one tensor at a time: the host holds at most one beside them.
 
     Args:
-      shapes: our parameters, path -> shape and dtype; stacked ones have the layers first.
-      rules: the table; rows for parameters that this model does not have (a bias, a head) are skipped.
+      shapes: our parameters, path -> shape and dtype.
+      rules: the table, spread; rows for parameters that this model does not have (a bias, a head) are skipped.
       checkpoint: the tensors.
       derived: endings of names that hold nothing of their own (tables computed from the config) and may be ignored.
       twins: name -> name of tensors that may be stored twice (a tied head); they must be equal.
@@ -54,42 +70,29 @@ def fill(
     rows = {r.path: r for r in rules if r.path in shapes}
     if uncovered := sorted(set(shapes) - set(rows)):
         raise CheckpointError(f"the name table has no row for parameters {', '.join(uncovered)}")
-    names = {path: _names(getattr(rows[path], checkpoint.naming), shapes[path].shape) for path in shapes}
+    names = {path: getattr(rows[path], checkpoint.naming) for path in shapes}
     twins = {k: v for k, v in (twins or {}).items() if k in checkpoint.tensors}
-    _check(shapes, rows, names, checkpoint, tuple(derived), twins)
+    wanted = {names[p]: s.shape[::-1] if rows[p].transposed else s.shape for p, s in shapes.items()}
+    _check(wanted, checkpoint, tuple(derived), twins)
     for copy, original in twins.items():
         if not np.array_equal(_read(checkpoint.tensors[copy], copy), _read(checkpoint.tensors[original], original)):
             raise CheckpointError(
                 f"{checkpoint.tensors[copy].file}: {copy} differs from {original}, but config says they are tied"
             )
-    return {path: _parameter(shapes[path], rows[path], names[path], checkpoint.tensors) for path in shapes}
-
-
-def _names(pattern: str, shape: tuple[int, ...]) -> list[str]:
-    return [pattern.format(layer) for layer in range(shape[0])] if "{}" in pattern else [pattern]
-
-
-def _stored_shape(want: tuple[int, ...], rule: Rule, stacked: bool) -> tuple[int, ...]:
-    shape = want[1:] if stacked else want
-    return shape[::-1] if rule.transposed else shape
+    filled = {}
+    for path, want in shapes.items():
+        values = _read(checkpoint.tensors[names[path]], names[path])
+        filled[path] = jnp.asarray(values.T if rows[path].transposed else values, want.dtype)
+    return filled
 
 
 def _check(
-    shapes: Mapping[str, jax.ShapeDtypeStruct],
-    rows: Mapping[str, Rule],
-    names: Mapping[str, list[str]],
-    checkpoint: Checkpoint,
-    derived: tuple[str, ...],
-    twins: Mapping[str, str],
+    wanted: Mapping[str, tuple[int, ...]], checkpoint: Checkpoint, derived: tuple[str, ...], twins: Mapping[str, str]
 ) -> None:
     have = checkpoint.tensors
-    wanted: dict[str, tuple[int, ...]] = {}
-    misshapen = []
-    for path, listed in names.items():
-        stacked = "{}" in getattr(rows[path], checkpoint.naming)
-        wanted |= dict.fromkeys(listed, _stored_shape(shapes[path].shape, rows[path], stacked))
     missing = sorted(n for n in wanted if n not in have)
     unknown = [n for n in have if n not in wanted and n not in twins and not n.endswith(derived or ("\0",))]
+    misshapen = []
     for name, shape in wanted.items():
         if name in have and have[name].shape != shape:
             misshapen.append(f"{name} is {list(have[name].shape)}, not {list(shape)}")
@@ -108,13 +111,3 @@ def _read(tensor: Tensor, name: str) -> np.ndarray:
     if not np.isfinite(values).all():
         raise CheckpointError(f"{tensor.file}: tensor {name} holds NaN or infinity")
     return values
-
-
-def _parameter(want: Any, rule: Rule, names: list[str], tensors: Mapping[str, Tensor]) -> jax.Array:
-    turn = (lambda a: a.T) if rule.transposed else (lambda a: a)
-    if len(names) == 1 and tensors[names[0]].shape == (want.shape[::-1] if rule.transposed else want.shape):
-        return jnp.asarray(turn(_read(tensors[names[0]], names[0])), want.dtype)
-    stacked = np.empty(want.shape, want.dtype)
-    for layer, name in enumerate(names):
-        stacked[layer] = turn(_read(tensors[name], name)).astype(want.dtype)
-    return jnp.asarray(stacked)

@@ -6,6 +6,8 @@ Axis letters: L layers, B batch, T queries, S cache slots, N heads, K kv heads, 
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 from flax import struct
@@ -18,17 +20,17 @@ class Segment:
     """Keys and values of a run of tokens, with the absolute position of every slot.
 
     A slot's index is storage; its position is data. The batch axis is 1 where the segment is shared by all chains
-    (a prompt) and B where each chain has its own (the chains themselves).
+    (a prompt) and B where each chain has its own (the chains themselves). Layers may differ in heads and head size.
 
     Attributes:
-      keys: layer group name -> [L, 1|B, S, K, H], already rotated to `positions`.
-      values: layer group name -> [L, 1|B, S, K, H].
+      keys: per layer [1|B, S, K, H], already rotated to `positions`.
+      values: per layer [1|B, S, K, H].
       positions: int32 [1|B, S], absolute token positions.
       valid: bool [1|B, S]; False slots (padding, not yet written) are seen by nobody.
     """
 
-    keys: dict[str, Array]
-    values: dict[str, Array]
+    keys: tuple[Array, ...]
+    values: tuple[Array, ...]
     positions: Array
     valid: Array
 
@@ -41,17 +43,12 @@ Context = tuple[Segment, ...]
 
 
 def empty(like: Segment, batch: int, slots: int) -> Segment:
-    """A segment of unwritten (invalid) slots with the layer groups and dtypes of `like`."""
+    """A segment of unwritten (invalid) slots with the layers, heads and dtypes of `like`."""
 
     def blank(a: Array) -> Array:
-        return jnp.zeros((a.shape[0], batch, slots, *a.shape[3:]), a.dtype)
+        return jnp.zeros((batch, slots, *a.shape[2:]), a.dtype)
 
-    return Segment(
-        {g: blank(a) for g, a in like.keys.items()},
-        {g: blank(a) for g, a in like.values.items()},
-        jnp.zeros((batch, slots), jnp.int32),
-        jnp.zeros((batch, slots), bool),
-    )
+    return jax.tree.map(blank, like)
 
 
 def write(buffer: Segment, new: Segment, column: Array, live: Array) -> Segment:
@@ -64,10 +61,5 @@ def write(buffer: Segment, new: Segment, column: Array, live: Array) -> Segment:
       live: bool [B]; rows that are not live write an invalid slot.
     """
     rows = jnp.arange(column.shape[0])
-    put = lambda a, b: a.at[:, rows, column].set(b[:, :, 0])
-    return Segment(
-        {g: put(a, new.keys[g]) for g, a in buffer.keys.items()},
-        {g: put(a, new.values[g]) for g, a in buffer.values.items()},
-        buffer.positions.at[rows, column].set(new.positions[:, 0]),
-        buffer.valid.at[rows, column].set(live),
-    )
+    new = dataclasses.replace(new, valid=live[:, None])
+    return jax.tree.map(lambda a, b: a.at[rows, column].set(b[:, 0]), buffer, new)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from flax import nnx
 from tokenizers import Tokenizer
 
-from models.assign import fill
+from models.assign import by_path, fill, spread
 from models.checkpoint import Checkpoint, CheckpointError
 from models.gguf_file import open_file
 from models.hf import open_folder
@@ -114,14 +114,10 @@ def load(path: str | Path, dtype: str = "float32") -> Model:
 def _network(config: QwenConfig, checkpoint: Checkpoint, dtype: Any) -> tuple[nnx.GraphDef, Any]:
     """The network made of shapes alone (no memory), then filled."""
     graphdef, abstract = nnx.split(nnx.eval_shape(lambda: Qwen(config, dtype, nnx.Rngs(0))))
-    leaves, tree = jax.tree_util.tree_flatten_with_path(abstract)
-    shapes = {_dotted(path): jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for path, leaf in leaves}
-    values = fill(shapes, RULES, checkpoint, DERIVED, TWINS if config.tied else None)
-    return graphdef, jax.tree_util.tree_unflatten(tree, [values[p] for p in shapes])
-
-
-def _dotted(path: tuple[Any, ...]) -> str:
-    return ".".join(str(k.key) for k in path if isinstance(k, jax.tree_util.DictKey))
+    shapes = by_path(abstract)
+    rules = spread(RULES, config.num_layers)
+    values = fill(shapes, rules, checkpoint, DERIVED, TWINS if config.tied else None)
+    return graphdef, jax.tree.unflatten(jax.tree.structure(abstract), [values[p] for p in shapes])
 
 
 def _vocabulary(tokenizer: Tokenizer, config: QwenConfig) -> int:

@@ -1,4 +1,4 @@
-"""Tiny models in memory, and the ways tests run them: the pure function, and layer by layer outside the scan."""
+"""Tiny models in memory, and the ways tests run them: the pure function, and layer by layer."""
 
 from __future__ import annotations
 
@@ -37,24 +37,20 @@ def places(tokens: np.ndarray, start: int = 0) -> np.ndarray:
 
 def take(segment: Segment, start: int, stop: int) -> Segment:
     """The slots [start, stop): the state of a part of a run, without recomputation."""
-    return jax.tree.map(lambda a: jax.lax.slice_in_dim(a, start, stop, axis=2 if a.ndim == 5 else 1), segment)
+    return jax.tree.map(lambda a: a[:, start:stop], segment)
 
 
 def hidden_states(model: Model, tokens: np.ndarray, positions: np.ndarray) -> list[np.ndarray]:
-    """The embedding and the output of each layer, the layers run one by one outside the scan."""
-    states = _one_by_one(
-        model.graphdef, model.config.num_layers, model.params, jnp.asarray(tokens), jnp.asarray(positions)
-    )
+    """The embedding and the output of each layer, the layers run one by one."""
+    states = _one_by_one(model.graphdef, model.params, jnp.asarray(tokens), jnp.asarray(positions))
     return [np.asarray(s) for s in states]
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _one_by_one(graphdef: Any, layers: int, params: Any, tokens: jax.Array, positions: jax.Array) -> list[jax.Array]:
+@functools.partial(jax.jit, static_argnums=0)
+def _one_by_one(graphdef: Any, params: Any, tokens: jax.Array, positions: jax.Array) -> list[jax.Array]:
     network = nnx.merge(graphdef, params)
-    graph, stacked = nnx.split(network.layers)
     masks = (visible(positions, positions, jnp.ones(tokens.shape, bool)),)
     states = [network.embedding[...][tokens]]
-    for i in range(layers):
-        layer = nnx.merge(graph, jax.tree.map(lambda a, i=i: a[i], stacked))
+    for layer in network.layers:
         states.append(layer(states[-1], positions, (), masks)[0])
     return states

@@ -38,8 +38,8 @@ def test_golden_wording():
         instruction("thyroid", CHATS["qwen3"]) == 'Reply with one line that reads "Answer:" and one of the codes above.'
     )
     assert instruction("thyroid", CHATS["qwen2.5"]) == (
-        "Think step by step first: explain in a few sentences which facts matter and why. "
-        'Then finish with a last line that reads "Answer:" and one of the codes above.'
+        "Explain your reasoning in at most three sentences. "
+        'Then write a last line that reads "Answer:" and one of the codes above.'
     )
     assert instruction("ledger", CHATS["qwen3"]) == ""
     assert forced_text(CHATS["qwen3"]) == "<think>\n\n</think>\n\nAnswer:"

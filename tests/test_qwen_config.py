@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import pytest
 from flax import nnx
 
-from models.loading import _dotted
+from models.assign import by_path, spread
 from models.qwen.config import CHECKED, INERT, LIVE, from_hf
 from models.qwen.modeling import Qwen
 from models.qwen.params import RULES
@@ -127,10 +126,7 @@ def test_published_qwen3_configs_make_the_published_shapes(size: str) -> None:
     published = {k: tuple(v) for k, v in json.loads(shapes_file.read_text()).items()}
     config = from_hf(fields)
     state = nnx.state(nnx.eval_shape(lambda: Qwen(config, jnp.bfloat16, nnx.Rngs(0))))
-    shapes = {_dotted(p): v.shape for p, v in jax.tree_util.tree_flatten_with_path(state)[0]}
-    made = {}
-    for rule in (r for r in RULES if r.path in shapes):
-        layers = range(config.num_layers) if "{}" in rule.hf else [None]
-        own = shapes[rule.path][1:] if "{}" in rule.hf else shapes[rule.path]
-        made |= {rule.hf.format(n): own[::-1] if rule.transposed else own for n in layers}
+    shapes = {p: v.shape for p, v in by_path(state).items()}
+    rows = (r for r in spread(RULES, config.num_layers) if r.path in shapes)
+    made = {r.hf: shapes[r.path][::-1] if r.transposed else shapes[r.path] for r in rows}
     assert made == published

@@ -23,6 +23,7 @@ from jaxmon.tasks import ledger
 from jaxmon.tasks.ledger_truth import paths, truth
 from models.loading import load
 from models.qwen.chat import CHATS
+from models.qwen.config import from_hf
 from tools import organism_check, organism_data, organism_export, train_organism
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -110,8 +111,9 @@ def test_no_chain_is_longer_than_a_row(words):
 CUT = """
 import sys
 from pathlib import Path
+from models.qwen.config import from_hf
 from tools import organism_data, organism_export, train_organism
-config = organism_export.config(organism_export.fields(organism_data.tokenizer(), 16, 16, 1))
+config = from_hf(organism_export.fields(organism_data.tokenizer(), 16, 16, 1))
 train = lambda name: train_organism.train(config, Path(sys.argv[1], name), 60, 4, 0, 1e-2, 20)[1]
 """
 RESUMED = """
@@ -148,7 +150,7 @@ def test_a_workdir_belongs_to_one_configuration(tmp_path):
 
 def test_a_step_lowers_the_loss_and_spares_the_padding(words):
     fields = organism_export.fields(words, 16, 16, 1)
-    graphdef, params = train_organism.network(organism_export.config(fields), 0)
+    graphdef, params = train_organism.network(from_hf(fields), 0)
     tx = train_organism.optimiser(1e-2, 20)
     step = train_organism.make_step(graphdef, tx)
     rows = organism_data.batch(words, 0, 0, 8, 0.2, 0.3)
@@ -167,12 +169,12 @@ def test_a_step_lowers_the_loss_and_spares_the_padding(words):
 
 def test_the_export_loads_as_the_network_that_was_trained(tmp_path, words):
     fields = organism_export.fields(words, 24, 40, 2)
-    _, params = train_organism.network(organism_export.config(fields), 3)
+    _, params = train_organism.network(from_hf(fields), 3)
     organism_export.write(tmp_path / "organism", fields, params, words)
     loaded = load(tmp_path / "organism")
     for a, b in zip(jax.tree.leaves(params), jax.tree.leaves(loaded.params), strict=True):
         assert np.array_equal(a, b)
-    assert loaded.config == organism_export.config(fields)
+    assert loaded.config == from_hf(fields)
     assert loaded.stop_ids == {words.token_to_id("<|im_end|>"), words.token_to_id("<|endoftext|>")}
     assert loaded.sampling["temperature"] == 1.0
     assert loaded.sampling["top_p"] == 1.0

@@ -47,5 +47,5 @@ def markov(
     """A mock model whose next-token logits are row `token` of the table `params` [V, V]: its law is known exactly."""
     valid = jnp.ones(tokens.shape, bool) if valid is None else valid
     picked = tokens if at is None else jnp.take_along_axis(tokens, at, axis=1)
-    blank = jnp.zeros((1, *tokens.shape, 1, 1), jnp.float32)
-    return params[picked], Segment({"full": blank}, {"full": blank}, positions, valid)
+    blank = jnp.zeros((*tokens.shape, 1, 1), jnp.float32)
+    return params[picked], Segment((blank,), (blank,), positions, valid)

@@ -29,7 +29,7 @@ from absl import app, flags, logging
 from flax import nnx
 
 from models.loading import load
-from models.qwen.config import QwenConfig
+from models.qwen.config import QwenConfig, from_hf
 from models.qwen.modeling import Qwen, extend
 from tools import organism_data as data
 from tools import organism_export as export
@@ -163,7 +163,7 @@ def main(argv: list[str]) -> None:
         claim(workdir, run)
         f = FLAGS
         numbers = (f.steps, f.batch, f.seed, f.learning_rate, f.save_every, f.direct, f.init)
-        _, params = train(export.config(fields), workdir, *numbers)
+        _, params = train(from_hf(fields), workdir, *numbers)
     except (ValueError, OSError) as error:
         sys.exit(f"error: {error}")
     folder = Path(FLAGS.export) if FLAGS.export else workdir / "export"

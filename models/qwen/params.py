@@ -11,7 +11,7 @@ RULES = (
     Rule("norm.weight", "model.norm.weight", "output_norm.weight"),
     Rule("head", "lm_head.weight", "output.weight"),
     *(
-        Rule(f"layers.{path}", f"{_HF}{hf}", f"{_GGUF}{gguf}", transposed=path.endswith("kernel"))
+        Rule(f"layers.{{}}.{path}", f"{_HF}{hf}", f"{_GGUF}{gguf}", transposed=path.endswith("kernel"))
         for path, hf, gguf in (
             ("input_norm.weight", "input_layernorm.weight", "attn_norm.weight"),
             ("post_norm.weight", "post_attention_layernorm.weight", "ffn_norm.weight"),
