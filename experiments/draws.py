@@ -1,14 +1,15 @@
 """From an arm to its chains on disk: reads the prompt once, draws the shards that are missing, reads them back.
 
-Knows: a model, a run directory, one arm at a time. Does not know: which arms or how many chains (monitorability.py).
+Knows: a model, a run directory, arms. Does not know: which arms or how many chains (study.py).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,7 @@ from experiments import rundir
 from jaxmon import prompts
 from jaxmon.answers import option_log_probabilities, options
 from jaxmon.counts_schema import write_table
-from jaxmon.decode import Extend, Prefix, pad, read, sample
+from jaxmon.decode import Chains, Extend, Prefix, pad, read, sample, sample_arms, stack
 from jaxmon.keys import arm_key
 from jaxmon.parsing import Outcome, menu, parse
 from jaxmon.records import Record
@@ -60,7 +61,7 @@ class Drawer:
     task: str
     sampling: Sampling
     seed: int
-    slots: int
+    slots: int  # chains in flight, of one arm or of several together
     size: int  # most chains per shard
     length: int  # most tokens per chain
     bucket: int  # prompts are padded to a multiple of this many tokens
@@ -119,31 +120,48 @@ def no_cot(drawer: Drawer, arm: Arm) -> dict[str, Any]:
     }
 
 
-def draw(drawer: Drawer, arm: Arm, first: int, stop: int) -> pa.Table:
-    """T = 1: the chains first … stop - 1 of an arm, read: a table of CHAINS.
+class Shard(NamedTuple):
+    """A range of an arm's chains, drawn and stored whole."""
+
+    arm: Arm
+    first: int
+    stop: int
+
+
+def together(drawer: Drawer, count: int) -> int:
+    """How many shards of `count` chains are drawn at once: as many as the slots hold, at least one."""
+    return max(1, drawer.slots // count)
+
+
+def draw(drawer: Drawer, shards: Sequence[Shard]) -> list[pa.Table]:
+    """T = 1: the chains of shards of one size, at most `together` of them, read: a table of CHAINS each.
 
     Raises:
       ValueError: the model's logits were NaN within a chain.
     """
-    model = drawer.model
-    chains = sample(
-        drawer.extend,
-        model.params,
-        arm.prefix,
-        arm_key(drawer.seed, arm.record.id, arm.name),
-        jnp.int32(first),
-        jnp.int32(stop - first),
-        drawer.stop,
-        sampling=drawer.sampling,
-        slots=drawer.slots,
-        size=drawer.size,
-        length=drawer.length,
-        vocabulary=model.vocabulary,
-    )
+    model, count = drawer.model, shards[0].stop - shards[0].first
+    many = together(drawer, count)
+    padded = [*shards, *[shards[0]] * (many - len(shards))]  # one compilation for fewer shards, too
+    ids = np.stack([s.first + np.arange(drawer.size, dtype=np.int32) for s in padded])
+    counts = np.array([count] * len(shards) + [0] * (many - len(shards)), np.int32)
+    keys = [arm_key(drawer.seed, s.arm.record.id, s.arm.name) for s in padded]
+    prefixes = [s.arm.prefix for s in padded]
+    settings = {"sampling": drawer.sampling, "length": drawer.length, "vocabulary": model.vocabulary}
+    given = (drawer.extend, model.params)
+    if many == 1:
+        chains = sample(*given, prefixes[0], keys[0], ids[0], counts[0], drawer.stop, slots=drawer.slots, **settings)
+        chains = jax.tree.map(lambda a: a[None], chains)
+    else:
+        names = (stack(prefixes), jnp.stack(keys), ids, counts)
+        chains = sample_arms(*given, *names, drawer.stop, slots=drawer.slots // many, **settings)
     chains = jax.device_get(chains)
-    count = stop - first
+    return [_table(model, shard, jax.tree.map(lambda a, i=i: a[i], chains)) for i, shard in enumerate(shards)]
+
+
+def _table(model: Model, shard: Shard, chains: Chains) -> pa.Table:
+    arm, count = shard.arm, shard.stop - shard.first
     if not chains.finite[:count].all():
-        where = first + int(np.argmin(chains.finite[:count]))
+        where = shard.first + int(np.argmin(chains.finite[:count]))
         raise ValueError(f"record {arm.record.id}, arm {arm.name}, chain {where}: the model's logits are NaN")
     tokens = [row[:end].tolist() for row, end in zip(chains.tokens[:count], chains.lengths[:count], strict=True)]
     texts = model.tokenizer.decode_batch(tokens, skip_special_tokens=False)
@@ -154,7 +172,7 @@ def draw(drawer: Drawer, arm: Arm, first: int, stop: int) -> pa.Table:
     columns = {
         "record": [arm.record.id] * count,
         "arm": [arm.name] * count,
-        "chain": range(first, stop),
+        "chain": range(shard.first, shard.stop),
         "tokens": tokens,
         "text": texts,
         "stopped": chains.stopped[:count],

@@ -99,15 +99,15 @@ def sample(study: Study) -> None:
                 rows = [draws.no_cot(study.drawer, arm(name)) for name in shown]
                 table = pa.table({f.name: pa.array([r[f.name] for r in rows], f.type) for f in draws.ANSWERS})
                 draws.save(study.answers(record), table.cast(draws.ANSWERS))
-            one = _chains(study, record, X1, arm, adaptive.first_ids(1, plan), bar)
+            zeros = {x0(name): name for name in study.studied[record.id]}
+            first = {X1: adaptive.first_ids(1, plan)} | dict.fromkeys(zeros, adaptive.first_ids(0, plan))
+            one, *rest = _chains(study, record, arm, first, bar)
             select = [c for c in one if adaptive.batch_of(c.chain, plan) == "select"]  # the other batch has no say
             k1 = sum(c.code == record.target for c in select)
-            for name in study.studied[record.id]:
-                zero = _chains(study, record, x0(name), arm, adaptive.first_ids(0, plan), bar)
-                k0 = sum(c.code == record.target for c in zero)
-                kept = bool(adaptive.keep(k1, k0, plan))
-                _chains(study, record, x0(name), arm, adaptive.second_ids(kept, plan), bar)
-                bar.total -= 2 * plan.n - sum(adaptive.batch_sizes(kept, plan))
+            k0 = [sum(c.code == record.target for c in zero) for zero in rest]
+            kept = {name: bool(adaptive.keep(k1, k, plan)) for name, k in zip(zeros, k0, strict=True)}
+            bar.total -= sum(2 * plan.n - sum(adaptive.batch_sizes(keep, plan)) for keep in kept.values())
+            _chains(study, record, arm, {name: adaptive.second_ids(keep, plan) for name, keep in kept.items()}, bar)
 
 
 def _open(study: Study, shown: Mapping[str, Record], name: str) -> draws.Arm:
@@ -115,20 +115,25 @@ def _open(study: Study, shown: Mapping[str, Record], name: str) -> draws.Arm:
 
 
 def _chains(
-    study: Study, record: Record, name: str, arm: Callable[[str], draws.Arm], ids: range, bar: tqdm
-) -> list[Drawn]:
-    """The chains of an arm with these ids, drawing the shards that are not on disk."""
-    found: list[Drawn] = []
-    for a, b in _cut(study, ids):
-        path = rundir.shard(study.root, record.id, name, a, b)
-        if path.exists():
-            table = draws.load_shard(study.root, record.id, name, a, b)
-        else:
-            table = draws.draw(study.drawer, arm(name), a, b)
-            draws.save(path, table)
-        found += draws.drawn(table)
-        bar.update(b - a)
-    return found
+    study: Study, record: Record, arm: Callable[[str], draws.Arm], wanted: Mapping[str, range], bar: tqdm
+) -> list[list[Drawn]]:
+    """The chains of the arms with these ids, arm by arm; draws the shards that are not on disk, several at once."""
+    drawer, root = study.drawer, study.root
+    cuts = [(name, *cut) for name, ids in wanted.items() for cut in _cut(study, ids)]
+    path = lambda name, a, b: rundir.shard(root, record.id, name, a, b)
+    missing = [cut for cut in cuts if not path(*cut).exists()]
+    bar.update(sum(b - a for _, a, b in set(cuts) - set(missing)))
+    for size in sorted({b - a for _, a, b in missing}):
+        alike, many = [cut for cut in missing if cut[2] - cut[1] == size], draws.together(drawer, size)
+        for group in (alike[i : i + many] for i in range(0, len(alike), many)):
+            tables = draws.draw(drawer, [draws.Shard(arm(name), a, b) for name, a, b in group])
+            for cut, table in zip(group, tables, strict=True):
+                draws.save(path(*cut), table)
+            bar.update(size * len(group))
+    found: dict[str, list[Drawn]] = {name: [] for name in wanted}
+    for name, a, b in cuts:
+        found[name] += draws.drawn(draws.load_shard(root, record.id, name, a, b))
+    return list(found.values())
 
 
 def _cut(study: Study, ids: range) -> list[tuple[int, int]]:

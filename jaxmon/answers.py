@@ -52,22 +52,30 @@ def option_log_probabilities(extend: Extend, params: Any, prefix: Prefix, option
 
     Temperature 1 and no truncation: the model's own law over its real token ids.
 
+    Args:
+      prefix: of one row or of B; its length a scalar or int32 [B].
+
     Returns:
-      float32 [O]. `jax.nn.softmax` of it is the answer distribution over the options (p_XT of §3 at the target);
-      `jnp.exp(...).sum()` is the mass the model puts on the options at all.
+      float32 [O], or [B, O] where the length has rows. `jax.nn.softmax` of it is the answer distribution over the
+      options (p_XT of §3 at the target); `jnp.exp(...).sum(-1)` is the mass the model puts on the options at all.
     """
-    count, longest = options.tokens.shape
+    longest = options.tokens.shape[1]
+    start = jnp.atleast_1d(prefix.length)[:, None]
 
     def log_law(logits: Array) -> Array:
         real = jnp.arange(logits.shape[-1]) < vocabulary
         logits = jnp.where(real.reshape((1,) * (logits.ndim - 1) + real.shape), logits.astype(jnp.float32), -jnp.inf)
         return jax.nn.log_softmax(logits, -1)
 
-    total = log_law(prefix.logits)[0, options.tokens[:, 0]]
-    if longest == 1:
-        return total
-    offsets = jnp.arange(longest - 1, dtype=jnp.int32)[None]
-    positions = jnp.broadcast_to(prefix.length + offsets, (count, longest - 1))
-    logits, _ = extend(params, options.tokens[:, :-1], positions, prefix.context, None, None)
-    following = jnp.take_along_axis(log_law(logits), options.tokens[:, 1:, None], axis=-1)[..., 0]
-    return total + jnp.where(offsets + 1 < options.lengths[:, None], following, 0.0).sum(-1)
+    def following(tokens: Array, length: Array) -> Array:
+        """The log probability of an option's tokens after its first: [B]."""
+        offsets = jnp.arange(longest - 1, dtype=jnp.int32)[None]
+        rows = jnp.broadcast_to(tokens[None, :-1], (start.shape[0], longest - 1))
+        logits, _ = extend(params, rows, start + offsets, prefix.context, None, None)
+        chosen = jnp.take_along_axis(log_law(logits), tokens[None, 1:, None], axis=-1)[..., 0]
+        return jnp.where(offsets + 1 < length, chosen, 0.0).sum(-1)
+
+    total = log_law(prefix.logits)[:, options.tokens[:, 0]]
+    if longest > 1:
+        total = total + jax.vmap(following, out_axes=1)(options.tokens, options.lengths)
+    return total if prefix.length.ndim else total[0]

@@ -36,6 +36,8 @@ class Chat(Protocol):
 
     @property
     def closed_think(self) -> str | None: ...
+    @property
+    def think_close(self) -> str | None: ...
     def render(self, user: str, system: str | None = None) -> str: ...
 
 
@@ -66,6 +68,11 @@ def instruction(task: str, chat: Chat) -> str:
 def forced_text(chat: Chat) -> str:
     """How the assistant's turn begins in the arm T = 0: closed thinking where there is a channel, then "Answer:"."""
     return (chat.closed_think or "") + ANSWER
+
+
+def early_text(chat: Chat) -> str:
+    """What is forced after a chain that is cut: the thinking is closed where there is a channel, then "Answer:"."""
+    return (f"\n{chat.think_close}\n\n" if chat.think_close else "\n") + ANSWER
 
 
 def option_text(option: Option) -> str:

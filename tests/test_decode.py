@@ -28,11 +28,10 @@ def run(model, n: int, *, first: int = 0, slots: int = 16, size: int | None = No
         params,
         prefix,
         key,
-        jnp.int32(first),
+        first + jnp.arange(size or n, dtype=jnp.int32),
         jnp.int32(n),
         STOP,
         slots=slots,
-        size=size or n,
         length=length,
         **settings,
     )
@@ -181,8 +180,8 @@ def test_a2_key_is_an_argument_and_one_compilation_serves_all_prompts(qwen):
         run(qwen, n, first=first, size=32, seed=seed, arm=arm)
     other = read(extend, params, *pad(PROMPT[:3], 8))
     sample(
-        extend, params, other, arm_key(0, "r", "a"), jnp.int32(0), jnp.int32(3), STOP,
-        sampling=Sampling(), slots=16, size=32, length=12, vocabulary=tiny.VOCABULARY,
+        extend, params, other, arm_key(0, "r", "a"), jnp.arange(32, dtype=jnp.int32), jnp.int32(3), STOP,
+        sampling=Sampling(), slots=16, length=12, vocabulary=tiny.VOCABULARY,
     )  # fmt: skip
     assert sample._cache_size() == before
 

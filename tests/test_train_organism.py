@@ -244,12 +244,11 @@ def test_sampled_chains_show_the_summed_probabilities(model):
         model.params,
         prefix,
         arm_key(5, record.id, "x1"),
-        np.int32(0),
+        np.arange(n, dtype=np.int32),
         np.int32(n),
         np.asarray(sorted(model.stop_ids), np.int32),
         sampling=Sampling(1.0, 0, 1.0, 0.0),
         slots=256,
-        size=n,
         length=organism_check.REPLY,
         vocabulary=model.vocabulary,
     )

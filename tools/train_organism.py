@@ -1,12 +1,12 @@
-"""Trains the `ledger` organism and writes it as a Hugging Face checkpoint.
+"""Trains an organism and writes it as a Hugging Face checkpoint.
 
-    python -m tools.train_organism --workdir=DIR [--steps=3500 --seed=0 --export=models/organisms/ledger]
+    python -m tools.train_organism --workdir=DIR [--organism=ledger --steps=3500 --export=models/organisms/ledger]
 
 Run again after a kill, it goes on from the last checkpoint and ends with the same parameters bit for bit: the rows of
 a step are a function of (seed, step), and the state is parameters, optimiser and step number, nothing else.
 
-Knows: the optimiser, checkpoints, the export. Does not know: the process (`jaxmon.tasks.ledger`) or its text
-(`tools.organism_data`).
+Knows: the optimiser, checkpoints, the export. Does not know: the processes (`jaxmon.tasks.ledger`, `ladder`) or
+their text (`tools.organism_ledger`, `tools.organism_ladder`).
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from models.qwen.config import QwenConfig, from_hf
 from models.qwen.modeling import Qwen, extend
 from tools import organism_data as data
 from tools import organism_export as export
+from tools import organism_ladder, organism_ledger
 
-DIRECT, AUDITED = 0.1, 0.4  # shares of the rows without a chain, and with an audit
+ORGANISMS = {"ledger": organism_ledger.ORGANISM, "ladder": organism_ladder.ORGANISM}
 
 FLAGS = flags.FLAGS
 
@@ -77,6 +78,7 @@ def make_step(graphdef: nnx.GraphDef, tx: optax.GradientTransformation) -> Calla
 
 
 def train(
+    organism: data.Organism,
     config: QwenConfig,
     workdir: Path,
     steps: int,
@@ -96,13 +98,14 @@ def train(
     Returns:
       graphdef and parameters, as `extend` takes them.
     """
-    words = data.tokenizer()
+    words = organism.tokenizer()
     graphdef, params = network(config, seed)
     params = load(init).params if init else params
     tx = optimiser(learning_rate, steps)
     leaves, tree = jax.tree.flatten({"params": params, "optimiser": tx.init(params)})
     step = make_step(graphdef, tx)
-    rows = lambda i: data.batch(words, seed, i, size, direct, AUDITED)
+    example = lambda rng: organism.example(rng, direct)
+    rows = lambda i: data.batch(words, example, organism.width, seed, i, size)
     options = ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False)
     with ocp.CheckpointManager(workdir.absolute() / "checkpoints", options=options) as saved:
         done = saved.latest_step() or 0
@@ -138,6 +141,7 @@ def claim(workdir: Path, run: dict[str, Any]) -> None:
 
 
 def define_flags() -> None:
+    flags.DEFINE_enum("organism", "ledger", list(ORGANISMS), "which organism")
     flags.DEFINE_string("workdir", None, "checkpoints and log.jsonl; running again resumes", required=True)
     flags.DEFINE_string("export", "", "folder for the Hugging Face checkpoint; empty: WORKDIR/export")
     flags.DEFINE_integer("steps", 3500, "optimiser steps", lower_bound=1)
@@ -157,17 +161,19 @@ def main(argv: list[str]) -> None:
         raise app.UsageError(f"unknown arguments {argv[1:]}")
     logging.set_verbosity(logging.WARNING)  # orbax tells every step of a save
     workdir = Path(FLAGS.workdir)
-    fields = export.fields(data.tokenizer(), FLAGS.hidden, FLAGS.intermediate, FLAGS.layers)
-    run = {k: FLAGS[k].value for k in ("steps", "batch", "seed", "learning_rate", "direct", "init")} | fields
+    organism = ORGANISMS[FLAGS.organism]
+    fields = export.fields(organism.tokenizer(), FLAGS.hidden, FLAGS.intermediate, FLAGS.layers)
+    choices = ("organism", "steps", "batch", "seed", "learning_rate", "direct", "init")
+    run = {k: FLAGS[k].value for k in choices} | fields
     try:
         claim(workdir, run)
         f = FLAGS
         numbers = (f.steps, f.batch, f.seed, f.learning_rate, f.save_every, f.direct, f.init)
-        _, params = train(from_hf(fields), workdir, *numbers)
+        _, params = train(organism, from_hf(fields), workdir, *numbers)
     except (ValueError, OSError) as error:
         sys.exit(f"error: {error}")
     folder = Path(FLAGS.export) if FLAGS.export else workdir / "export"
-    export.write(folder, fields, params, data.tokenizer())
+    export.write(folder, fields, params, organism.tokenizer())
     print(f"wrote {folder}")
 
 

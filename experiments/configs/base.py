@@ -38,7 +38,7 @@ def base() -> ConfigDict:
     c.length = 32  # most tokens per chain
     c.seed = 0  # of every draw
     # How it is computed; no bearing on which tokens a chain's name stands for
-    c.slots = 200  # chains in flight
+    c.slots = 200  # chains in flight, of one arm, or of several where an arm has fewer
     c.shard = 1000  # most chains per file
     c.bucket = 40  # prompts are padded to a multiple
     # What is made of it

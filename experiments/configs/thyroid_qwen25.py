@@ -2,7 +2,7 @@
 
 Claim: none; it shows that every part works on real input. n is far too small for a score, and the model is far smaller
 than the paper's and has no thinking channel.
-Cost: 3 records × (1 + about 20) arms × 8 or 16 chains of at most 256 tokens: about an hour and a half on 2 cores.
+Cost: 3 records × (1 + about 20) arms × 8 or 16 chains of at most 256 tokens: about half an hour on 2 cores.
 Command: python -m tools.fetch_weights qwen2.5-coder-0.5b-instruct --out weights/
          python -m experiments.monitorability --config=experiments/configs/thyroid_qwen25.py --workdir=runs/thyroid
 """
@@ -21,6 +21,6 @@ def get_config() -> ConfigDict:
     c.n = 8
     c.stage1 = 8
     c.length = 256
-    c.slots = 8
+    c.slots = 88
     c.shard = 16
     return c

@@ -36,6 +36,11 @@ class QwenConfig:
     head_norms: bool
     max_positions: int
 
+    @property
+    def ropes(self) -> tuple[Rope, ...]:
+        """One per layer."""
+        return (self.rope,) * self.num_layers
+
 
 SIZES = (
     "vocab_size",
