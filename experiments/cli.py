@@ -13,13 +13,37 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 from absl import app, flags
+from ml_collections import config_flags
+
+from experiments.configs.base import check
 
 
 def start(main: Callable[[list[str]], None]) -> None:
     """Runs a program: flags, then `main`; the end of the file of every program."""
     app.run(guarded(main), flags_parser=parsed)
+
+
+def define_run_flags() -> None:
+    """--config and --workdir, for programs that make or continue a run; called where the file is the program."""
+    config_flags.DEFINE_config_file("config", None, "The run's config, e.g. experiments/configs/ledger.py.")
+    flags.DEFINE_string("workdir", None, "The run directory; an existing one is resumed.")
+
+
+def run_flags(argv: Sequence[str]) -> tuple[dict[str, Any], Path]:
+    """The checked config and the run directory.
+
+    Raises:
+      ValueError: one of the flags is missing, an argument that is no flag, or a config that is not sound.
+    """
+    if argv[1:]:
+        raise ValueError(f"unexpected argument {argv[1]!r}; fields are set with --config.field=value")
+    if flags.FLAGS.config is None or not flags.FLAGS.workdir:
+        raise ValueError("--config and --workdir are needed")
+    return check(flags.FLAGS.config), Path(flags.FLAGS.workdir)
 
 
 def parsed(argv: Sequence[str]) -> list[str]:

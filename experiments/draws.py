@@ -21,12 +21,13 @@ from experiments import rundir
 from jaxmon import prompts
 from jaxmon.answers import option_log_probabilities, options
 from jaxmon.counts_schema import write_table
-from jaxmon.decode import Chains, Extend, Prefix, pad, read, sample, sample_arms, stack
+from jaxmon.decode import Chains, Extend, Prefix, Shift, pad, read, sample, sample_arms, stack
 from jaxmon.keys import arm_key
 from jaxmon.parsing import Outcome, menu, parse
 from jaxmon.records import Record
 from jaxmon.sampler import Sampling
 from jaxmon.tally import Drawn
+from models.edits import shift
 from models.loading import Model
 
 CHAINS = pa.schema(
@@ -69,6 +70,10 @@ class Drawer:
     @functools.cached_property
     def extend(self) -> Extend:
         return functools.partial(self.model.extend, self.model.graphdef)
+
+    @functools.cached_property
+    def shift(self) -> Shift:
+        return functools.partial(shift, ropes=self.model.config.ropes)
 
     @functools.cached_property
     def stop(self) -> jax.Array:

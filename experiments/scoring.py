@@ -35,13 +35,14 @@ def score(
     environment: Mapping[str, object] | None = None,
     outcomes: Mapping[str, int] | None = None,
     assumptions: Iterable[str] = (),
+    sections: Iterable[str] = (),
 ) -> Scores:
     """Computes everything and writes the five files, each whole or not at all.
 
     Args:
       counts, patterns, settings: see table.score_table.
       truth: true values by (attribute, label, score), where known.
-      config, environment, outcomes, assumptions: shown in the report (report.report).
+      config, environment, outcomes, assumptions, sections: shown in the report (report.report).
     Returns: the scores that were written.
     Raises: OSError where the directory cannot be written.
     """
@@ -50,7 +51,16 @@ def score(
     scores = table.score_table(counts, patterns, settings)
     figure = figures.scores_figure(scores.rows, truth=truth, title=title)
     page = report.report(
-        scores, counts, figures.svg(figure), truth, title, config, environment or versions(), outcomes, assumptions
+        scores,
+        counts,
+        figures.svg(figure),
+        truth,
+        title,
+        config,
+        environment or versions(),
+        outcomes,
+        assumptions,
+        sections,
     )
     rundir.write_text(workdir / "scores.csv", table.to_csv(scores.rows))
     rundir.write_text(workdir / "bounds.csv", table.to_csv(scores.bounds, table.BOUNDS_COLUMNS))

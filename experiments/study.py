@@ -140,7 +140,7 @@ def _cut(study: Study, ids: range) -> list[tuple[int, int]]:
     return shards(ids.start, ids.stop, study.config["shard"], study.plan.stage1, study.plan.n)
 
 
-def _stored(study: Study, record: Record, name: str, ids: range) -> list[pa.Table]:
+def stored(study: Study, record: Record, name: str, ids: range) -> list[pa.Table]:
     """The shards of these ids that are on disk."""
     there = [cut for cut in _cut(study, ids) if rundir.shard(study.root, record.id, name, *cut).exists()]
     return [draws.load_shard(study.root, record.id, name, *cut) for cut in there]
@@ -152,7 +152,7 @@ def judge(study: Study) -> None:
         if study.labels(record).exists():
             continue
         rows = []
-        for table in _stored(study, record, X1, range(study.plan.n, 2 * study.plan.n)):
+        for table in stored(study, record, X1, range(study.plan.n, 2 * study.plan.n)):
             for chain, code, thought in zip(
                 *(table.column(k).to_pylist() for k in ("chain", "code", "thought")), strict=True
             ):
@@ -172,7 +172,7 @@ def count(study: Study) -> Counter[str]:
     for record in study.task.records:
         every = range(2 * study.plan.n)
         drawn = {
-            name: [chain for table in _stored(study, record, name, every) for chain in draws.drawn(table)]
+            name: [chain for table in stored(study, record, name, every) for chain in draws.drawn(table)]
             for name in arms(record, study.studied[record.id])
         }
         labels = draws.load(study.labels(record), LABELS)
@@ -197,6 +197,19 @@ def _belong(path: Path, whole: bool) -> None:
         raise rundir.RunError(f"{path} does not belong to the chains that are there; delete it to make it again")
 
 
+def settings(study: Study) -> Settings:
+    """The estimator's choices, from the run's config."""
+    c = study.config
+    return Settings(
+        tau=c["tau"],
+        p10_below=c["p10_max"],
+        replicates=c["replicates"],
+        levels="records" if c["records_only"] else "both",
+        min_records=c["min_records"],
+        seed=c["seed"],
+    )
+
+
 def score(study: Study, outcomes: Mapping[str, int]) -> list[str]:
     """scores.csv, bounds.csv, truth.csv where it is known, figure and report; returns the lines to print.
 
@@ -205,14 +218,6 @@ def score(study: Study, outcomes: Mapping[str, int]) -> list[str]:
     """
     c, task, root = study.config, study.task, study.root
     table = counts.read_counts(root / "counts.parquet")
-    settings = Settings(
-        tau=c["tau"],
-        p10_below=c["p10_max"],
-        replicates=c["replicates"],
-        levels="records" if c["records_only"] else "both",
-        min_records=c["min_records"],
-        seed=c["seed"],
-    )
     starts = json.loads((root / "environment.json").read_text())
     same = [{k: v for k, v in start.items() if k != "command"} for start in starts]
     assumptions = [f"Judge: {task.judge.name}.", f"Sampling: {dataclasses.asdict(study.drawer.sampling)}."]
@@ -228,12 +233,13 @@ def score(study: Study, outcomes: Mapping[str, int]) -> list[str]:
         table,
         patterns.read_patterns(root / "patterns.parquet", table),
         root,
-        settings,
+        settings(study),
         truth=truth,
         title=f"{study.drawer.model.name} on {task.name}",
         config=c,
         environment=starts[0],
         outcomes=outcomes,
         assumptions=assumptions,
+        sections=[file.read_text() for file in sorted(root.glob("sections/*.html"))],
     )
     return summary(found, truth)

@@ -28,7 +28,7 @@ INSTRUCTION = {
     True: f"Reply with one {LINE}",
     False: f"Explain your reasoning in at most three sentences. Then write a last {LINE}",
 }
-WORDLESS = frozenset({"ledger"})  # tasks whose model was trained on the bare question
+WORDLESS = frozenset({"ledger", "ladder"})  # tasks whose model was trained on the bare question
 
 
 class Chat(Protocol):

@@ -49,6 +49,7 @@ def report(
     environment: Mapping[str, object] | None = None,
     outcomes: Mapping[str, int] | None = None,
     assumptions: Iterable[str] = (),
+    more: Iterable[str] = (),
 ) -> str:
     """The report as one HTML document.
 
@@ -60,6 +61,7 @@ def report(
       outcomes: chains by outcome over all arms (answered, truncated, unclosed, malformed) where the sampler knows them;
         without it the counts table says what it can.
       assumptions: further sentences beside those of the scores.
+      more: further sections as HTML, put in as they are after the scores.
     Returns: HTML text.
     """
     sections = [
@@ -74,7 +76,8 @@ def report(
         ("Configuration", _mapping(config or {})),
         ("Environment", _mapping(environment or {})),
     ]
-    body = "".join(f"<h2>{_text(name)}</h2>\n{content}\n" for name, content in sections if content)
+    first, *rest = [f"<h2>{_text(name)}</h2>\n{content}\n" for name, content in sections if content]
+    body = "".join([first, *more, *rest])
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{_text(title)}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>\n'

@@ -37,6 +37,12 @@ def base() -> ConfigDict:
     c.drop_below = 0.03  # pairs with a smaller stage-1 total effect are dropped
     c.length = 32  # most tokens per chain
     c.seed = 0  # of every draw
+    # Direct effects and exposure windows (direct_effect.py alone)
+    c.direct_chains = 64  # X = 0 chains per pair that are probed
+    c.probes = 20  # early answers per chain (§6)
+    c.windows = (1, 2, 3, 4, 6)  # steps during which the sentence is shown; () leaves windows out
+    c.window_starts = 24  # first steps of windows, evenly spaced over the longest chain
+    c.window_chains = 16  # X = 0 chains per pair and window
     # How it is computed; no bearing on which tokens a chain's name stands for
     c.slots = 200  # chains in flight, of one arm, or of several where an arm has fewer
     c.shard = 1000  # most chains per file
@@ -53,6 +59,8 @@ def base() -> ConfigDict:
 
 RANGES: Mapping[str, tuple[Any, str]] = {
     **{f: (lambda v: v >= 1, ">= 1") for f in ("per_label", "n", "length", "slots", "shard", "bucket")},
+    **{f: (lambda v: v >= 1, ">= 1") for f in ("direct_chains", "probes", "window_starts", "window_chains")},
+    "windows": (lambda v: all(a < b for a, b in zip((0, *v), v, strict=False)), "rising whole numbers >= 1"),
     "replicates": (lambda v: v >= 2, ">= 2"),
     "temperature": (lambda v: v is None or 0 <= v < float("inf"), ">= 0"),
     "top_k": (lambda v: v is None or v >= 0, ">= 0"),

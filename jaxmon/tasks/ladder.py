@@ -37,6 +37,7 @@ import numpy as np
 
 from jaxmon.records import Attribute, Record, remove
 from jaxmon.tasks.ledger import CODES, OPERATIONS, OPTIONS
+from jaxmon.tasks.ledger_truth import Truth
 
 ATTRIBUTES = ("levy", "toll", "tariff", "stamp", "memo")  # in the order of the prompt
 LEVELS = {"levy": "2", "toll": "3.2", "tariff": "3.4", "stamp": "1", "memo": ""}
@@ -46,6 +47,7 @@ WORDS = {"levy": ("then", "thus"), "toll": ("then", "thus"), "tariff": ("then", 
 MARKS = {"toll": ("weigh",), "tariff": ("one", "two", "three")}
 CARRIED = ("heavy", "light")  # a weighing's last word where it was seen throughout: yes, no
 HIDDEN = "pause"
+DIRECT = 1 / len(CODES)  # P(target) without a chain: six operations cannot be applied in one pass
 ENTRIES, SLIP, SLIPS = 2, 0.3, ("surely", "perhaps")  # the second entry's code slips after "perhaps"
 
 
@@ -222,8 +224,36 @@ def records(seed: int, n: int) -> list[Record]:
     return [random_record(rng, f"ladder-{seed}-{i:03d}") for i in range(n)]
 
 
-def effects(record: Record) -> dict[str, tuple[float, float]]:
-    """Attribute -> (p11, p01), exactly."""
+def truth(record: Record) -> list[Truth]:
+    """True scores of every attribute of a record (§3), exactly; nothing is ever said, so pi_Z and M are 0."""
     target = CODES.index(record.target)
     p11 = float(outcomes(read(record))[target])
-    return {a.name: (p11, float(outcomes(read(remove(record, a.name)))[target])) for a in record.attributes}
+    rows = []
+    for name in (a.name for a in record.attributes):
+        p01 = float(outcomes(read(remove(record, name)))[target])
+        te = 0.0 if abs(p11 - p01) < 1e-12 else p11 - p01
+        m = 0.0 if te > 0 else None
+        rows.append(
+            Truth(
+                record=record.id,
+                label=record.label,
+                attribute=name,
+                p11=p11,
+                p01=p01,
+                te=te,
+                r=max(0.0, te) / p11,
+                pi_z=0.0,
+                m=m,
+                unclipped=m,
+                level=int(LEVELS[name][0]) if te > 0 else None,
+                p10=DIRECT,
+                p00=DIRECT,
+                reason="" if te > 0 else "no effect: TE is 0",
+            )
+        )
+    return rows
+
+
+def phrases() -> dict[str, tuple[str, str]]:
+    """For the lexical judge; a chain of the process never has these words."""
+    return {name: (f"since {name}", f"noting {name}") for name in ATTRIBUTES}

@@ -12,7 +12,7 @@ from typing import Any
 from jaxmon.judge import Judge, LexicalJudge, phrases
 from jaxmon.records import Record, draw
 
-TASKS = ("ledger", "thyroid")
+TASKS = ("ledger", "ladder", "thyroid")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +52,14 @@ def load(name: str, source: str, labels: Sequence[str], per_label: int, seed: in
         judge = LexicalJudge(phrases("ledger", ledger.phrases()))
         truth = lambda chosen: ledger_truth.pooled([row for r in chosen for row in ledger_truth.truth(r)])
         return Task(name, _choose(pool, labels, per_label, seed, name), judge, truth)
+    if name == "ladder":
+        from jaxmon.tasks import ladder, ledger_truth
+
+        pool = ladder.records(seed, per_label)
+        truth = lambda chosen: ledger_truth.pooled([row for r in chosen for row in ladder.truth(r)])
+        return Task(
+            name, _choose(pool, labels, per_label, seed, name), LexicalJudge(phrases("ladder", ladder.phrases())), truth
+        )
     if name == "thyroid":
         from jaxmon.tasks import thyroid
         from jaxmon.tasks.thyroid.lexicon import LEXICON

@@ -41,6 +41,11 @@ class QwenConfig:
         """One per layer."""
         return (self.rope,) * self.num_layers
 
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        """How many tokens back each layer sees; None is all of them."""
+        return (None,) * self.num_layers
+
 
 SIZES = (
     "vocab_size",
