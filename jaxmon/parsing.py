@@ -30,12 +30,15 @@ class Outcome(enum.StrEnum):
 
 
 class Channel(Protocol):
-    """A chat family's thinking channel: the marks that open and close it; None where there is no channel."""
+    """A chat family's thinking channel: the marks that open and close it (None where there is none), and the marks
+    that end a turn."""
 
     @property
     def think_open(self) -> str | None: ...
     @property
     def think_close(self) -> str | None: ...
+    @property
+    def stops(self) -> tuple[str, ...]: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +138,7 @@ def parse(text: str, stopped: bool, codes: Menu, channel: Channel, opened: bool 
     """The outcome of one chain.
 
     Args:
-      text: the decoded sampled tokens with the thinking marks kept; a trailing stop mark does no harm.
+      text: the decoded sampled tokens with the marks kept; a trailing stop mark is left out.
       stopped: a stop token was drawn (False: the length limit came first).
       codes: the menu.
       channel: the chat family's thinking marks.
@@ -144,6 +147,7 @@ def parse(text: str, stopped: bool, codes: Menu, channel: Channel, opened: bool 
     Returns:
       The chain, read. Answers inside the thinking never count; only the text after the last closing mark does.
     """
+    text = next((text.removesuffix(mark) for mark in channel.stops if text.endswith(mark)), text)
     start, close = channel.think_open, channel.think_close
     used = inside = False
     thought, answer = "", text

@@ -24,6 +24,7 @@ NUMBERS = menu([Option(f"N{i}") for i in range(130)])
 class Marks:
     think_open: str | None
     think_close: str | None
+    stops: tuple[str, ...] = ("<|im_end|>", "<|endoftext|>")
 
 
 NONE, THINK = Marks(None, None), Marks("<think>", "</think>")
@@ -172,6 +173,8 @@ CHAINS = [  # text, stopped, outcome, code, thought, answer
     ("hm\n</think>\n\nAnswer: G", True, "answered", "G", "hm", "\n\nAnswer: G"),
     ("<think>\n\n</think>\n\nAnswer: G", True, "answered", "G", "", "\n\nAnswer: G"),
     ("Because. Answer: G", True, "answered", "G", "Because.", "Answer: G"),  # the channel was not used
+    ("Because. Answer: G<|im_end|>", True, "answered", "G", "Because.", "Answer: G"),  # the stop mark is no text
+    ("It is hypothyroid.<|im_end|>", True, "malformed", None, "It is hypothyroid.", ""),
     ("", True, "malformed", None, "", ""),
     ("", False, "truncated", None, "", ""),
 ]
