@@ -21,6 +21,8 @@ from ml_collections import config_flags
 
 from experiments.configs.base import check
 
+LESS = "what is on disk is kept; fewer chains in flight (--config.slots) or --config.dtype=bfloat16 need less"
+
 
 def start(main: Callable[[list[str]], None]) -> None:
     """Runs a program: flags, then `main`; the end of the file of every program."""
@@ -68,7 +70,8 @@ def parsed(argv: Sequence[str]) -> list[str]:
 
 
 def guarded(main: Callable[[list[str]], None]) -> Callable[[list[str]], None]:
-    """Wraps a main: ValueError and OSError end the program with `error: ...` and code 1, Ctrl-C with code 130."""
+    """Wraps a main: ValueError, OSError and a lack of memory end the program with `error: ...` and code 1, Ctrl-C with
+    code 130."""
 
     @functools.wraps(main)
     def run(argv: list[str]) -> None:
@@ -81,8 +84,18 @@ def guarded(main: Callable[[list[str]], None]) -> Callable[[list[str]], None]:
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             sys.exit(130)
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            print(f"error: out of memory: {line(error)}; {LESS}", file=sys.stderr)
+            sys.exit(1)
 
     return run
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether the host or a device could not give the memory that was asked for (XLA has no type of its own for it)."""
+    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
 
 
 def line(error: BaseException) -> str:
