@@ -37,7 +37,7 @@ def main(argv: list[str]) -> None:
     rundir.write_text(root / "levels.csv", csv_text(found))
     for name, level in LEVELS.items():
         own = [r for r in found if r["attribute"] == name]
-        right = sum(r["level"] == (level or "undefined") for r in own)
+        right = sum(r["level"] in ((level,) if level else ("undefined", "undecided")) for r in own)
         ratios = [float(r["frozen"]) for r in own if r["frozen"]]
         span = f"{min(ratios):.3f} to {max(ratios):.3f}" if ratios else "undefined"
         print(f"{name:8} true level {level or 'none':5} found in {right} of {len(own)} seeds; DE/TE {span}")
