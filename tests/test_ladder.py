@@ -13,9 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import direct
+from experiments import direct, draws, study
 from experiments.configs import base
 from experiments.configs.ladder import get_config
+from jaxmon import decode
+from jaxmon.arms import X1, arms, x0
+from jaxmon.keys import arm_key
 from jaxmon.records import Attribute, remove
 from jaxmon.tasks import ladder
 from models.loading import load
@@ -142,3 +145,33 @@ def test_a_study_resumed_is_the_same(finished: Path) -> None:
     direct.run(small(), finished)
     assert {n: (finished / n).read_bytes() for n in names} == before
     assert all(file.exists() for file in gone)
+
+
+@pytest.mark.parametrize(("arm", "width"), [(x0("tariff"), 0), (X1, 1000)])
+def test_windows_of_no_and_of_all_steps_are_the_arms_on_disk(
+    finished: Path, tmp_path: Path, arm: str, width: int
+) -> None:
+    """m = 0 draws p01's own chains, a window over chain and answer p11's: token for token, under the arm's own name."""
+    config = small()
+    opened = study.prepare(config, tmp_path)
+    record = opened.task.records[0]
+    drawer, shown = opened.drawer, arms(record, ["tariff"])
+    without, with_it = (draws.open_arm(drawer, shown[name], name).prefix for name in (x0("tariff"), X1))
+    ids = jnp.arange(config["n"], dtype=jnp.int32)
+    chains = decode.sample(
+        drawer.extend,
+        drawer.model.params,
+        without,
+        arm_key(drawer.seed, record.id, arm),
+        ids,
+        jnp.int32(config["n"]),
+        drawer.stop,
+        decode.Window(with_it, jnp.zeros_like(ids), jnp.full_like(ids, width), drawer.shift),
+        sampling=drawer.sampling,
+        slots=drawer.slots,
+        length=drawer.length,
+        vocabulary=drawer.model.vocabulary,
+    )
+    stored = draws.load_shard(finished, record.id, arm, 0, config["n"]).column("tokens").to_pylist()
+    tokens = zip(np.asarray(chains.tokens), np.asarray(chains.lengths), strict=True)
+    assert [row[:end].tolist() for row, end in tokens] == stored
