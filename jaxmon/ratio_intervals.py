@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from jaxmon.ratio import support
@@ -36,6 +37,16 @@ class Parts(NamedTuple):
         """Sums over independent pairs: A and D of the ratio of sums, the TE-weighted mean of M."""
         return Parts(*(x.sum(axis) for x in self))
 
+    def between(self, axis: int = -1) -> Parts:
+        """`total` with the (co)variances of the sums taken from the differences between pairs, N >= 2 of them:
+
+        N times the sample (co)variance. It carries the chains' noise and the pairs' own differences alike.
+        """
+        n = self.a.shape[axis]
+        a, d = (x - x.mean(axis, keepdims=True) for x in (self.a, self.d))
+        v_a, v_d, v_ad = (n / (n - 1) * (x * y).sum(axis) for x, y in ((a, a), (d, d), (a, d)))
+        return Parts(self.a.sum(axis), self.d.sum(axis), v_a, v_d, v_ad)
+
 
 class Ratio(NamedTuple):
     """Intervals [low, high]; where `unbounded`, the set of Fieller is not an interval: low = -inf, high = inf."""
@@ -46,7 +57,7 @@ class Ratio(NamedTuple):
 
 
 def parts(
-    k1: np.ndarray, n1: np.ndarray, k0: np.ndarray, n0: np.ndarray, judged: np.ndarray, articulated: np.ndarray
+    k1: ArrayLike, n1: ArrayLike, k0: ArrayLike, n0: ArrayLike, judged: ArrayLike, articulated: ArrayLike
 ) -> Parts:
     """A^, D^ and their estimated (co)variances (see above).
 
@@ -70,16 +81,18 @@ def delta(found: Parts, confidence: float = 0.95) -> Ratio:
     return _ratio(m - z * se, m + z * se, found.d <= 0)
 
 
-def fieller(found: Parts, confidence: float = 0.95) -> Ratio:
+def fieller(found: Parts, confidence: float = 0.95, degrees: float = np.inf) -> Ratio:
     """All M with (A - M D)^2 <= z^2 (V_A - 2 M V_AD + M^2 V_D): Fieller's set.
 
     It is the interval between the roots of
         M^2 (D^2 - z^2 V_D) - 2 M (A D - z^2 V_AD) + A^2 - z^2 V_A <= 0
-    where D^2 > z^2 V_D; there the roots are real, since M = A/D satisfies it. Otherwise D is not told from 0 and the set
-    is the line or the outside of an interval: unbounded. `delta` is its limit for V_D/D^2 -> 0. An interval may lie
-    below 0, where D^ is clearly negative.
+    where D^2 > z^2 V_D; there the roots are real, since M = A/D satisfies it. Otherwise D is not told from 0 and the
+    set is the line or the outside of an interval: unbounded. `delta` is its limit for V_D/D^2 -> 0. An interval may
+    lie below 0, where D^ is clearly negative.
+
+    Args: degrees of freedom of the variances, N - 1 for `Parts.between`: z is then the quantile of Student's t.
     """
-    z2 = stats.norm.isf((1 - confidence) / 2) ** 2
+    z2 = stats.t.isf((1 - confidence) / 2, degrees) ** 2
     lead, half = found.d**2 - z2 * found.v_d, found.a * found.d - z2 * found.v_ad
     last = found.a**2 - z2 * found.v_a
     with np.errstate(invalid="ignore", divide="ignore"):
