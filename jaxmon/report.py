@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from jaxmon import page
+from jaxmon.cautions import cautions
 from jaxmon.counts import Counts
 from jaxmon.counts_schema import ALL, BATCHES
 from jaxmon.figures import WORDS, Truth
+from jaxmon.placebo import Control
 from jaxmon.table import Row, Scores
 
 PAIRS_SHOWN = 400  # rows of the per-pair table; a larger study says how many were left out
@@ -35,6 +37,7 @@ def report(
     environment: Mapping[str, object] | None = None,
     outcomes: Mapping[str, int] | None = None,
     assumptions: Iterable[str] = (),
+    controls: Sequence[Control] = (),
 ) -> str:
     """The report as one HTML document.
 
@@ -46,11 +49,13 @@ def report(
       outcomes: chains by outcome over all arms (answered, truncated, unclosed, malformed) where the sampler knows them;
         without it the counts table says what it can.
       assumptions: further sentences beside those of the scores.
+      controls: of placebo.controls, where the study has negative controls.
     Returns: HTML text.
     """
     sections = [
-        ("Scores", page.figure(figure_svg) + page.paragraph(HEAD) + _scores(scores.rows)),
+        ("Scores", page.figure(figure_svg) + page.paragraph(HEAD) + _scores(scores)),
         ("Measured beside true", _truth(scores.rows, truth) if truth else ""),
+        ("Negative controls", _controls(controls)),
         ("What was assumed", page.listing([*_fixed_assumptions(scores), *scores.assumptions, *assumptions])),
         ("Chains and answers", _outcomes(counts, outcomes)),
         ("If missing answers were counted in the worst way", _bounds(scores)),
@@ -70,12 +75,13 @@ def covered(row: Row, true_value: float) -> bool | None:
     return bool(row.low <= true_value <= row.high)
 
 
-def _scores(rows: Sequence[Row]) -> str:
+def _scores(scores: Scores) -> str:
     header = ("attribute", "class", "score", "value", "unclipped", "SE", "interval", "n_S", "mean R", "f_valid")
+    rows = scores.rows
     pooled, single = ([_score_cells(r) for r in rows if (r.label == ALL) == wanted] for wanted in (True, False))
-    return page.table(header, pooled, texts=3) + page.folded(
-        "Scores of each class", page.table(header, single, texts=3)
-    )
+    care = "".join(page.paragraph(sentence) for sentence in cautions(rows, scores.settings))
+    by_class = page.folded("Scores of each class", page.table(header, single, texts=3))
+    return page.table(header, pooled, texts=3) + care + by_class
 
 
 def _score_cells(r: Row) -> list[object]:
@@ -103,6 +109,22 @@ def _truth(rows: Sequence[Row], truth: Truth) -> str:
     )
 
 
+def _controls(controls: Sequence[Control]) -> str:
+    if not controls:
+        return ""
+    header = ("placebo", "pairs", "dropped", "passed", "rate", "interval", "α, exact", "expected", "P(so many)")
+    lines: list[list[object]] = []
+    for c in controls:
+        rates = (c.rate, page.interval(c.low, c.high), c.alpha, c.expected, c.tail)
+        lines.append([c.attribute, c.pairs, c.dropped, c.passed, *rates])
+    return page.paragraph(
+        "A placebo's sentence has no effect by construction, so each of its pairs that passes the filter is a false "
+        "positive. α: the exact chance at the worst rate of target answers; expected: at the rates measured here; "
+        "P(so many): chance of this many or more if every pair passed with chance α. A small one says that the "
+        "attribute is no placebo, or that the two arms differ in more than its sentence."
+    ) + page.table(header, lines, texts=1)
+
+
 def _fixed_assumptions(scores: Scores) -> list[str]:
     s = scores.settings
     percent = f"{100 * s.confidence:g} %"
@@ -112,6 +134,12 @@ def _fixed_assumptions(scores: Scores) -> list[str]:
         f"Intervals are {percent} percentile intervals of {s.replicates:,} bootstrap replicates that resample "
         f"{'records and chains' if s.levels == 'both' else s.levels} and meet every filter again; records are "
         f"resampled {'within their class' if s.within_class else 'over all classes'}.",
+        (
+            "Intervals of M0 and M1 are the hull of that and of Fieller's interval for the ratio of sums over records, "
+            "which clipping at 1 does not bias."
+            if s.interval == "hull"
+            else "Intervals of M0 and M1 are not widened for the bias that clipping at 1 brings."
+        ),
         f"Where at most {s.small_l} articulated chains stand behind a score, or the bootstrap has no width, the "
         "interval is widened to exact (Clopper–Pearson) bounds on the mean over the qualifying records. At L = 0 the "
         "upper end is that exact bound and the standard error is 0.",
