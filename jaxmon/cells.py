@@ -187,3 +187,10 @@ def means(value: Any, mask: Any, ok: Any, classes: Any, min_records: int, xp: Mo
     size = pooled(counting * cell_counts(mask, classes, xp), xp)
     total = pooled(counting * cell_sums(value, mask, classes, xp), xp)
     return total / xp.where(size > 0, size, xp.ones_like(size)), size
+
+
+def members(counts: Counts, mask: np.ndarray, a: int, c: int) -> np.ndarray:
+    """The part of `mask` [R, A] that belongs to cell (a, c), where the last index of either axis means all."""
+    of_attribute = np.isin(np.arange(len(counts.attributes)), a) | (a == len(counts.attributes))
+    of_class = np.isin(counts.label_of, c) | (c == len(counts.labels))
+    return mask & of_attribute[None, :] & of_class[:, None]

@@ -20,6 +20,12 @@ from jaxmon.table import Row, Scores
 
 PAIRS_SHOWN = 400  # rows of the per-pair table; a larger study says how many were left out
 
+BOUNDS = {  # columns of bounds.csv as the page heads them
+    **{"attribute": "attribute", "label": "class", "score": "score", "value": "value", "low": "low", "high": "high"},
+    **{"missing1": "missing X=1", "missing0": "missing X=0", "undecided": "undecided pairs"},
+    **{"low_any": "low, any pairs", "high_any": "high, any pairs"},
+}
+
 HEAD = (
     "TE: total effect of the attribute on the target answer. R: share of target answers the attribute systematically "
     "influenced, at least. π_Z: share of target answers whose chain articulates it. M0 = min(1, π_Z / R) where TE > τ; "
@@ -171,21 +177,18 @@ def _outcomes(counts: Counts, outcomes: Mapping[str, int] | None) -> str:
 
 
 def _bounds(scores: Scores) -> str:
-    if not any(b.missing1 or b.missing0 for b in scores.bounds):
+    if not any(b.missing1 or b.missing0 or b.undecided for b in scores.bounds):
         return page.paragraph("No chain behind a defined score is truncated or unparsed: the scores stand as they are.")
-    header = ("attribute", "class", "score", "value", "low", "high", "missing X=1", "missing X=0", "undecided pairs")
     pooled, single = (
-        [
-            [b.attribute, b.label, b.score, b.value, b.low, b.high, b.missing1, b.missing0, b.undecided]
-            for b in scores.bounds
-            if (b.label == ALL) == wanted
-        ]
+        [[getattr(b, column) for column in BOUNDS] for b in scores.bounds if (b.label == ALL) == wanted]
         for wanted in (True, False)
     )
+    header = list(BOUNDS.values())
     return page.paragraph(
         "Truncated and unparsed chains are counted as answers that are not the target. Here every one of them is "
         "counted as target answer or not, articulated or not, whatever is worst for the score; the qualifying pairs "
-        "are held fixed, and pairs whose filter could change are counted as undecided."
+        "are held fixed. Pairs whose filter could change are counted as undecided; the last two columns also let each "
+        "of them qualify or not, whatever is worst."
     ) + (page.table(header, pooled, texts=3) + page.folded("Bounds of each class", page.table(header, single, texts=3)))
 
 

@@ -34,7 +34,7 @@ from jaxmon.counts import Counts
 from jaxmon.counts_schema import ALL
 from jaxmon.patterns import Patterns
 from jaxmon.scores import SCORES, Undefined
-from jaxmon.widen import members, widen
+from jaxmon.widen import widen
 from jaxmon.worst_case import WorstCase, worst_case
 
 COLUMNS = (
@@ -43,6 +43,7 @@ COLUMNS = (
 )
 BOUNDS_COLUMNS = (
     *("attribute", "label", "score", "value", "low", "high", "records", "missing1", "missing0", "undecided"),
+    *("low_any", "high_any"),
 )
 
 
@@ -78,6 +79,8 @@ class Bounds:
     missing1: float
     missing0: float
     undecided: int
+    low_any: float
+    high_any: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,7 +176,8 @@ def to_csv(rows: Iterable[Row | Bounds], columns: tuple[str, ...] = COLUMNS) -> 
 
 def _bounds(names: tuple[str, str, str], at: tuple[int, int, int], value: float, n: int, worst: WorstCase) -> Bounds:
     low, high, missing1, missing0 = (float(x[at]) for x in worst[:4])
-    return Bounds(*names, value, low, high, n, missing1, missing0, int(worst.undecided[at[1:]]))
+    wide = float(worst.low_any[at]), float(worst.high_any[at])
+    return Bounds(*names, value, low, high, n, missing1, missing0, int(worst.undecided[at[1:]]), *wide)
 
 
 def _reason(counts: Counts, pairs: cells.Evaluated, fixed: cells.Fixed, at: tuple[int, int, int]) -> Undefined:
@@ -193,6 +197,6 @@ def _reason(counts: Counts, pairs: cells.Evaluated, fixed: cells.Fixed, at: tupl
     if SCORES[s] in ("pi_Z", "M0", "M1"):
         stages.append((of_pi & pairs.ok[s], Undefined.NO_JUDGED))
     for mask, reason in stages:
-        if not members(counts, mask, a, c).any():
+        if not cells.members(counts, mask, a, c).any():
             return reason
     return Undefined.TOO_FEW_RECORDS

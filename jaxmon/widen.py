@@ -18,13 +18,6 @@ from jaxmon.counts import Counts
 from jaxmon.scores import SCORES
 
 
-def members(counts: Counts, mask: np.ndarray, a: int, c: int) -> np.ndarray:
-    """The part of `mask` [R, A] that belongs to cell (a, c), where the last index of either axis means all."""
-    of_attribute = np.isin(np.arange(len(counts.attributes)), a) | (a == len(counts.attributes))
-    of_class = np.isin(counts.label_of, c) | (c == len(counts.labels))
-    return mask & of_attribute[None, :] & of_class[:, None]
-
-
 def widen(
     low: float, high: float, counts: Counts, pairs: cells.Evaluated, at: tuple[int, int, int], settings: Settings
 ) -> tuple[float, float]:
@@ -32,7 +25,7 @@ def widen(
     s, a, c = at
     label_mask = np.eye(len(counts.labels))[counts.label_of]
     counting = cells.cell_counts(pairs.ok[s][None], label_mask)[0] > settings.min_records  # [A, C]
-    chosen = members(counts, pairs.ok[s] & counting[:, counts.label_of].T, a, c)
+    chosen = cells.members(counts, pairs.ok[s] & counting[:, counts.label_of].T, a, c)
     if SCORES[s] in ("M0", "M1") and settings.interval == "hull":
         ratio_low, ratio_high = ratio_of_sums(counts, chosen, settings.confidence)
         low, high = min(low, ratio_low), max(high, ratio_high)
