@@ -47,7 +47,11 @@ def write(root: Path, d: Design) -> dict[str, Rows]:
     sections = []
     for name in ("table1", *FIGURES, "sources"):
         rows = tables[name]
-        shown = page.table(list(rows[0]), [list(r.values()) for r in rows], texts=4 if name == "sources" else 0)
+        shown = page.table(list(rows[0]), [list(r.values()) for r in rows], texts=0)
+        if name == "sources":
+            shown = page.listing(
+                "{what}. Printed: {printed}. Computed: {computed}. {reading}".format(**r) for r in rows
+            )
         if name in drawn:
             figures.save(drawn[name], root, name)
             shown = page.figure(figures.svg(drawn[name])) + page.folded("The numbers", shown)

@@ -144,7 +144,8 @@ def _fixed_assumptions(scores: Scores) -> list[str]:
             "Intervals of M0 and M1 are the hull of that and of Fieller's interval for the ratio of sums over records, "
             "which clipping at 1 does not bias."
             if s.interval == "hull"
-            else "Intervals of M0 and M1 are not widened for the bias that clipping at 1 brings."
+            else "Intervals of M0 and M1 are not widened for the bias of the ratio near tau or of clipping near 1; "
+            "interval_coverage.md says how often they miss."
         ),
         f"Where at most {s.small_l} articulated chains stand behind a score, or the bootstrap has no width, the "
         "interval is widened to exact (Clopper–Pearson) bounds on the mean over the qualifying records. At L = 0 the "

@@ -44,8 +44,10 @@ EFFECTS = (0.08, 0.1, 0.15, 0.25, 0.5)
 RECORDS = (6, 20, 100)
 POINTS = 4096  # of the quantile tables
 EXACT = 100  # studies of a cell that compute the (slow, very wide) exact interval
-COLUMNS = ("mean", "effect", "records", "kind", "method", "studies", "reported", "population", "own", "se", "width")
-COLUMNS = (*COLUMNS, "unbounded")
+COLUMNS = (
+    *("mean", "effect", "records", "kind", "method", "studies", "reported"),
+    *("population", "own", "se", "width", "unbounded"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -215,13 +217,13 @@ def run(cell: Cell, studies: int, b: int, table: np.ndarray, settings: Settings)
     """The rows of one cell, a row per method; its random numbers depend on the cell's name alone."""
     rng = np.random.default_rng(zlib.crc32(repr(cell).encode()))
     truth = population(cell, rng)
-    held: dict[str, list[tuple[bool, bool, float, bool]]] = {}
+    held: dict[str, list[tuple[float, ...]]] = {}
     for i in range(studies):
         study = simulate(cell, rng)
         own = study.m[study.k1s - study.k0s > round(settings.tau * N)]
         for name, found in intervals(study, table, b, settings, rng, i < EXACT).items():
-            hits = [found.low - 1e-9 <= true <= found.high + 1e-9 for true in (truth, own.mean())]
-            held.setdefault(name, []).append((*hits, found.high - found.low, found.unbounded))
+            inside = [found.low - 1e-9 <= true <= found.high + 1e-9 for true in (truth, own.mean())]
+            held.setdefault(name, []).append((*inside, found.high - found.low, found.unbounded))
     rows = []
     for name, hits in held.items():
         covered, of_own, width, unbounded = np.mean(hits, axis=0)
