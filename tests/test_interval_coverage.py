@@ -83,13 +83,13 @@ def test_the_default_holds_its_level_in_every_recorded_cell_but_those_the_report
     """0.93 less two standard errors; the exceptions have mean 0.05 and unlike records."""
     hull = [r for r in recorded if r["method"] == "hull" and int(r["reported"]) >= 50]
     assert {int(r["records"]) for r in hull} == set(study.RECORDS)
-    assert len(hull) > 130
+    assert len(hull) == 160  # of 180: with six records near tau no score is reported
     below = [r for r in hull if float(r["population"]) < 0.93 - 2 * float(r["se"])]
-    assert all(r["mean"] == "0.05" and r["kind"] != "alike" for r in below)
+    assert all(r["mean"] == "0.05" and r["kind"] != "alike" and int(r["records"]) <= 20 for r in below)
     assert all(float(r["own"]) >= 0.93 for r in hull)
     for records, share in cautions.SKEWED.items():
         of = [float(r["population"]) for r in hull if (r["mean"], int(r["records"])) == ("0.05", records)]
-        assert share <= min(of) < share + 0.06
+        assert share <= min(of) < share + 0.02
 
 
 def test_percentile_intervals_miss_an_m_of_one_in_every_recorded_cell(recorded):

@@ -240,9 +240,14 @@ def markdown(rows: Sequence[Mapping[str, str]]) -> str:
     by = {tuple(r[c] for c in ("records", "kind", "effect", "mean", "method")): r for r in rows}
     text = [HEAD]
     for records, kind in dict.fromkeys((r["records"], r["kind"]) for r in rows):
-        cells = {(r["effect"], r["mean"]) for r in rows if (r["records"], r["kind"]) == (records, kind)}
+        of = [r for r in rows if (r["records"], r["kind"]) == (records, kind)]
+        cells = {(r["effect"], r["mean"]) for r in of}
+        studies = sorted({int(r["studies"]) for r in of})
         means = sorted({m for _, m in cells}, key=float)
-        lines = [f"\n## {records} records, {kind}\n", "| TE | " + " | ".join(f"M = {m}" for m in means) + " |"]
+        lines = [
+            f"\n## {records} records, {kind}: {' or '.join(map(str, studies))} studies a cell\n",
+            "| TE | " + " | ".join(f"M = {m}" for m in means) + " |",
+        ]
         lines.append("| --- " * (1 + len(means)) + "|")
         for effect in sorted({e for e, _ in cells}, key=float):
             shown = [_shown(by, (records, kind, effect, mean)) for mean in means]
