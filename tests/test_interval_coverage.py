@@ -10,8 +10,8 @@ from scipy import stats
 from jaxmon import cautions, table, widen
 from jaxmon.cells import Settings
 from tests import made
-from tools import interval_coverage as study
-from tools.interval_coverage import Cell
+from tools import interval_coverage, interval_methods, interval_studies
+from tools.interval_studies import Cell
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDED = ROOT / "jaxmon/interval_coverage.csv"
@@ -19,7 +19,7 @@ RECORDED = ROOT / "jaxmon/interval_coverage.csv"
 
 @pytest.fixture(scope="module")
 def quantiles():
-    return study.quantile_table()
+    return interval_methods.quantile_table()
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +37,8 @@ def as_counts(found):
 
 
 def test_quantile_tables_keep_mean_and_variance(quantiles):
-    k = np.arange(study.N + 1)
-    variance = k * (1 - k / study.N)
+    k = np.arange(interval_studies.N + 1)
+    variance = k * (1 - k / interval_studies.N)
     assert np.abs(quantiles.mean(1) - k).max() < 0.005
     assert (quantiles.var(1)[1:-1] / variance[1:-1]).min() > 0.997
 
@@ -47,8 +47,8 @@ def test_quantile_tables_keep_mean_and_variance(quantiles):
 def test_simulated_intervals_are_the_score_tables(quantiles, cell):
     """Both bootstraps have 4,000 replicates; an end's Monte Carlo SD is about 0.04 of the SE, 6 of both are 0.35."""
     rng = np.random.default_rng(5)
-    found = study.simulate(cell, rng)
-    mine = study.intervals(found, quantiles, 4000, Settings(), rng)
+    found = interval_studies.simulate(cell, rng)
+    mine = interval_methods.intervals(found, quantiles, 4000, Settings(), rng)
     for name, interval in (("both levels", "percentile"), ("hull", "hull")):
         scores = table.score_table(as_counts(found), None, Settings(replicates=4000, interval=interval))
         row = next(r for r in scores.rows if (r.attribute, r.label, r.score) == ("a", "all", "M0"))
@@ -57,7 +57,7 @@ def test_simulated_intervals_are_the_score_tables(quantiles, cell):
 
 def test_a_slice_of_the_table_the_hull_holds_one_and_the_percentile_interval_does_not(quantiles):
     """60 studies: at 95 % true coverage fewer than 46 have P < 1e-6; at 50 % more than 48 have."""
-    rows = study.run(Cell(1.0, 0.15, 20, "alike"), 60, 200, quantiles, Settings())
+    rows = interval_coverage.run(Cell(1.0, 0.15, 20, "alike"), 60, 200, quantiles, Settings())
     held = {r["method"]: float(str(r["population"])) * int(str(r["reported"])) for r in rows}
     assert stats.binom.cdf(45, 60, 0.95) < 1e-6 > stats.binom.sf(48, 60, 0.5)
     assert held["hull"] >= 46
@@ -82,7 +82,7 @@ def test_the_ratio_of_sums_is_fiellers_over_records_and_all_of_it_where_unbounde
 def test_the_default_holds_its_level_in_every_recorded_cell_but_those_the_report_names(recorded):
     """0.93 less two standard errors; the exceptions have mean 0.05 and unlike records."""
     hull = [r for r in recorded if r["method"] == "hull" and int(r["reported"]) >= 50]
-    assert {int(r["records"]) for r in hull} == set(study.RECORDS)
+    assert {int(r["records"]) for r in hull} == set(interval_studies.RECORDS)
     assert len(hull) == 160  # of 180: with six records near tau no score is reported
     below = [r for r in hull if float(r["population"]) < 0.93 - 2 * float(r["se"])]
     assert all(r["mean"] == "0.05" and r["kind"] != "alike" and int(r["records"]) <= 20 for r in below)
@@ -99,7 +99,7 @@ def test_percentile_intervals_miss_an_m_of_one_in_every_recorded_cell(recorded):
 
 
 def test_the_page_is_made_from_the_table(recorded):
-    assert RECORDED.with_suffix(".md").read_text() == study.markdown(recorded)
+    assert RECORDED.with_suffix(".md").read_text() == interval_coverage.markdown(recorded)
 
 
 def test_cautions_name_the_scores_they_are_about():
