@@ -87,7 +87,7 @@ def _shown(by: Mapping[tuple[str, ...], Mapping[str, str]], cell: tuple[str, ...
 
 HEAD = """# Coverage of the intervals of M
 
-Written by `python -m tools.interval_coverage`; tools/interval_studies.py says what is simulated. Each entry is the share
+Written by `python -m tools.interval_coverage`; tools/interval_studies.py says what is simulated. An entry is the share
 of studies whose 95 % interval held the population's mean M: bootstrap percentile (both levels, 400 replicates) / the
 hull, jaxmon's default, ± the Monte Carlo standard error of the hull's share; below 0.93 in bold. Cells in which fewer
 than 50 studies reported a score are left out. `interval_coverage.csv` has the other methods (records only, delta, t,
