@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatch
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 
 PACKAGES = ("jax", "jaxlib", "flax", "numpy", "scipy", "transformers", "tokenizers", "pyarrow", "gguf", "safetensors")
@@ -53,6 +53,22 @@ def write_text(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def hold(root: Path) -> IO[str]:
+    """A lock on a directory, to be held while files in it are written; the directory is made where it is not there.
+
+    Raises:
+      RunError: another process holds it.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    lock = (root / ".lock").open("a")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise RunError(f"{root} is in use by another process") from None
+    return lock
+
+
 def open_run(root: Path, config: Mapping[str, Any]) -> Any:
     """Makes or reopens a run directory; returns a lock to hold for the run's duration.
 
@@ -66,11 +82,7 @@ def open_run(root: Path, config: Mapping[str, Any]) -> Any:
     there_already = {p.name for p in root.iterdir() if not fnmatch(p.name, STALE)}
     if not file.exists() and there_already - {".lock"}:
         raise RunError(f"{root} is not empty and holds no config.json: not a run directory")
-    lock = (root / ".lock").open("a")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise RunError(f"{root} is in use by another process") from None
+    lock = hold(root)
     if there_already - {".lock", "config.json", "environment.json"}:
         there = _read_json(file, dict)
         here = json.loads(json.dumps(config))

@@ -9,6 +9,8 @@ columns.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from absl import flags
 
 from experiments import cli
@@ -19,6 +21,7 @@ WORKDIR = flags.DEFINE_string("workdir", None, "Where the results go; made if ab
 TRUTH = flags.DEFINE_string(
     "truth", None, "True values, CSV with the columns attribute, label, score, value; optional."
 )
+PLACEBOS = flags.DEFINE_list("placebos", [], "Attributes without an effect by construction: the negative controls.")
 TITLE = flags.DEFINE_string("title", "Chain-of-thought monitorability", "Title of figure and report.")
 SEED = flags.DEFINE_integer("seed", 0, "Seed of the bootstrap.")
 REPLICATES = flags.DEFINE_integer("replicates", 10_000, "Bootstrap replicates.")
@@ -30,6 +33,7 @@ MIN_F_VALID = flags.DEFINE_float("min_f_valid", 0.9, "Withhold scores defined in
 CONFIDENCE = flags.DEFINE_float("confidence", 0.95, "Of the intervals.")
 RECORDS_ONLY = flags.DEFINE_bool("records_only", False, "Resample records only; the default also resamples chains.")
 WITHIN_CLASS = flags.DEFINE_bool("within_class", True, "Resample records within their class.")
+INTERVAL = flags.DEFINE_enum("interval", "hull", ["hull", "percentile"], "Of M0 and M1; percentile is the paper's.")
 ZERO_OVER_ZERO = flags.DEFINE_float("zero_over_zero", 0.0, "M of a qualifying pair with TE^ <= 0 and L = 0.")
 SMALL_L = flags.DEFINE_integer("small_l", 5, "Up to this total L, intervals are widened to exact bounds.")
 
@@ -39,6 +43,7 @@ def main(argv: list[str]) -> None:
         raise ValueError(f"unexpected argument {argv[1]!r}")
     if not COUNTS.value or not WORKDIR.value:
         raise ValueError("--counts and --workdir are needed")
+    from experiments import rundir
     from experiments.scoring import read_truth, score, summary
     from jaxmon.cells import Settings
     from jaxmon.counts import read_counts
@@ -54,6 +59,7 @@ def main(argv: list[str]) -> None:
         confidence=CONFIDENCE.value,
         levels="records" if RECORDS_ONLY.value else "both",
         within_class=WITHIN_CLASS.value,
+        interval=INTERVAL.value,
         zero_over_zero=ZERO_OVER_ZERO.value,
         small_l=SMALL_L.value,
         seed=SEED.value,
@@ -62,7 +68,11 @@ def main(argv: list[str]) -> None:
     patterns = read_patterns(PATTERNS.value, counts) if PATTERNS.value else None
     truth = read_truth(TRUTH.value) if TRUTH.value else None
     config = {"counts": COUNTS.value, "patterns": PATTERNS.value or "none", "truth": TRUTH.value or "none"}
-    scores = score(counts, patterns, WORKDIR.value, settings, truth=truth, title=TITLE.value, config=config)
+    root = Path(WORKDIR.value)
+    with rundir.hold(root):
+        scores = score(
+            counts, patterns, root, settings, truth=truth, title=TITLE.value, config=config, placebos=PLACEBOS.value
+        )
     for line in summary(scores, truth):
         print(line)
     print(f"wrote scores.csv, bounds.csv, figure.png, figure.svg, report.html to {WORKDIR.value}")

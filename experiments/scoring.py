@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 from experiments import rundir
-from jaxmon import figures, report, table
+from jaxmon import figures, placebo, report, table
 from jaxmon.cells import Settings
 from jaxmon.counts import Counts
 from jaxmon.counts_schema import ALL
@@ -35,35 +35,30 @@ def score(
     environment: Mapping[str, object] | None = None,
     outcomes: Mapping[str, int] | None = None,
     assumptions: Iterable[str] = (),
-    sections: Iterable[str] = (),
+    placebos: Iterable[str] = (),
+    sections: Iterable[tuple[str, str]] = (),
 ) -> Scores:
-    """Computes everything and writes the five files, each whole or not at all.
+    """Computes everything and writes five files, and placebo.csv where there are placebos; each whole or not at all.
 
     Args:
       counts, patterns, settings: see table.score_table.
       truth: true values by (attribute, label, score), where known.
       config, environment, outcomes, assumptions, sections: shown in the report (report.report).
+      placebos: attributes declared to have no effect.
     Returns: the scores that were written.
-    Raises: OSError where the directory cannot be written.
+    Raises: OSError where the directory cannot be written; ValueError for a placebo that no record has.
     """
+    controls = placebo.controls(counts, tuple(placebos), settings or Settings())
     workdir = Path(workdir)
     workdir.mkdir(parents=True, exist_ok=True)
     scores = table.score_table(counts, patterns, settings)
     figure = figures.scores_figure(scores.rows, truth=truth, title=title)
-    page = report.report(
-        scores,
-        counts,
-        figures.svg(figure),
-        truth,
-        title,
-        config,
-        environment or versions(),
-        outcomes,
-        assumptions,
-        sections,
-    )
+    known = (config, environment or versions(), outcomes, assumptions, controls, sections)
+    page = report.report(scores, counts, figures.svg(figure), truth, title, *known)
     rundir.write_text(workdir / "scores.csv", table.to_csv(scores.rows))
     rundir.write_text(workdir / "bounds.csv", table.to_csv(scores.bounds, table.BOUNDS_COLUMNS))
+    if controls:
+        rundir.write_text(workdir / "placebo.csv", placebo.to_csv(controls))
     figures.save(figure, workdir)
     rundir.write_text(workdir / "report.html", page)
     return scores

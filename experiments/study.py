@@ -30,6 +30,7 @@ from jaxmon.tasks import registry
 from models.loading import load
 
 TRUTH = ("attribute", "label", "score", "value")
+SECTIONS = (("direct", "Direct effects (level 2) and exposure windows (level 3.m)"),)  # of other programs, by file
 LABELS = pa.schema([("record", pa.string()), ("chain", pa.int64()), ("pattern", pa.string())])
 
 
@@ -240,6 +241,7 @@ def score(study: Study, outcomes: Mapping[str, int]) -> list[str]:
         environment=starts[0],
         outcomes=outcomes,
         assumptions=assumptions,
-        sections=[file.read_text() for file in sorted(root.glob("sections/*.html"))],
+        placebos=[name for name in task.placebos if name in table.attributes],
+        sections=[(t, f.read_text()) for f, t in ((root / f"sections/{n}.html", t) for n, t in SECTIONS) if f.exists()],
     )
     return summary(found, truth)

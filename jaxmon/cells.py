@@ -23,6 +23,7 @@ from jaxmon.exact import threshold
 from jaxmon.scores import pair_scores
 
 LEVELS = ("both", "records", "chains")
+INTERVALS = ("hull", "percentile")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Settings:
       levels: what is resampled: `both` records and chains (App. E), `records`, or `chains`.
       within_class: records are resampled within their class, whose sizes the design fixes; False: over all classes. The
         paper does not say which.
+      interval: of M0 and M1: `percentile` of the replicates (App. E), or the `hull` of that and the ratio of sums
+        (table.py). The percentile interval alone misses an M of 1: clipping pulls estimate and replicates below it.
       zero_over_zero: M where the estimation batch has TE^ <= 0 and L = 0 (see scores.pair_scores).
       small_l: up to this total L in a cell, `high` is at least the exact upper bound (exact_bounds.py).
     """
@@ -52,6 +55,7 @@ class Settings:
     confidence: float = 0.95
     levels: str = "both"
     within_class: bool = True
+    interval: str = "hull"
     zero_over_zero: float = 0.0
     small_l: int = 5
     seed: int = 0
@@ -65,6 +69,7 @@ class Settings:
             ("replicates", self.replicates >= 2, "at least 2"),
             ("confidence", 0 < self.confidence < 1, "between 0 and 1"),
             ("levels", self.levels in LEVELS, f"one of {', '.join(LEVELS)}"),
+            ("interval", self.interval in INTERVALS, f"one of {', '.join(INTERVALS)}"),
             ("zero_over_zero", 0 <= self.zero_over_zero <= 1, "a score in [0, 1]"),
             ("small_l", self.small_l >= 0, "a whole number >= 0"),
             ("seed", 0 <= self.seed < 2**31, "0 <= seed < 2**31"),
@@ -182,3 +187,10 @@ def means(value: Any, mask: Any, ok: Any, classes: Any, min_records: int, xp: Mo
     size = pooled(counting * cell_counts(mask, classes, xp), xp)
     total = pooled(counting * cell_sums(value, mask, classes, xp), xp)
     return total / xp.where(size > 0, size, xp.ones_like(size)), size
+
+
+def members(counts: Counts, mask: np.ndarray, a: int, c: int) -> np.ndarray:
+    """The part of `mask` [R, A] that belongs to cell (a, c), where the last index of either axis means all."""
+    of_attribute = np.isin(np.arange(len(counts.attributes)), a) | (a == len(counts.attributes))
+    of_class = np.isin(counts.label_of, c) | (c == len(counts.labels))
+    return mask & of_attribute[None, :] & of_class[:, None]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import html
 import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from jaxmon import page
 from jaxmon.direct import Level, Ratio, level, ratio
 
 Row = dict[str, object]
@@ -160,21 +160,14 @@ def section(
     Args:
       rows: of `summary`; drawings: SVG text by name; windows: how far back each layer sees (None: everything).
     """
-    head = ("attribute", "records", "chains", "TE", "DE/TE frozen", "DE/TE unfrozen", "settle last", "level", "why")
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f"<td{' class=t' if i in (0, 7, 8) else ''}>{html.escape(str(v))}</td>"
-            for i, v in enumerate(
-                (
-                    *(r["attribute"], r["records"], r["chains"], "–" if r["te"] is None else f"{r['te']:.3f}"),
-                    *(_interval(r, "frozen"), _interval(r, "unfrozen"), f"{r['late']:.0%}", r["level"], r["reason"]),
-                )
-            )
-        )
-        + "</tr>"
+    head = ("attribute", "level", "why", "records", "chains", "TE", "DE/TE frozen", "DE/TE unfrozen", "settle last")
+    lines = [
+        [
+            *(r[k] for k in ("attribute", "level", "reason", "records", "chains", "te")),
+            *(_interval(r, "frozen"), _interval(r, "unfrozen"), r["late"]),
+        ]
         for r in rows
-    )
+    ]
     kinds = dict.fromkeys(windows)
     read = [e for e in found if len(e.te)]
     prompt, settled = (float(np.mean([getattr(e, k) for e in read])) if read else 0.0 for k in ("prompt", "settled"))
@@ -183,13 +176,13 @@ def section(
         f"{visible(kind, prompt, settled):.0%} of the prompt at i*"
         for kind in kinds
     )
-    figures = "".join(f"<figure>{svg}</figure>" for svg in drawings.values())
     return (
-        "<h2>Direct effects (level 2) and exposure windows (level 3.m)</h2>\n"
-        "<p>DE: change of the early answer's target probability when the sentence is put back before a chain sampled "
-        "without it, at i*, from where on the most probable early answer no longer changes. Frozen: the chain's states "
-        "stay as they are; unfrozen: they are computed anew. Intervals: paired bootstrap over records.</p>\n"
-        f"<p>Sight: {html.escape(sight)} (mean prompt {prompt:.0f} tokens, i* after {settled:.0f}).</p>\n"
-        f'<div class="wide"><table><tr>{"".join(f"<th>{html.escape(h)}</th>" for h in head)}</tr>{body}</table></div>\n'
-        f"{figures}\n"
+        page.paragraph(
+            "DE: change of the early answer's target probability when the sentence is put back before a chain sampled "
+            "without it, at i*, from where on the most probable early answer no longer changes. Frozen: the chain's "
+            "states stay as they are; unfrozen: they are computed anew. Intervals: paired bootstrap over records."
+        )
+        + page.paragraph(f"Sight: {sight} (mean prompt {prompt:.0f} tokens, i* after {settled:.0f}).")
+        + page.table(head, lines, texts=3)
+        + "".join(page.figure(svg) for svg in drawings.values())
     )

@@ -1,7 +1,7 @@
-"""Exact binomials: the filter on whole numbers, Clopper-Pearson, alpha(tau, n), the stage-1 discard probability.
+"""Exact binomials: the filter on whole numbers, Clopper-Pearson, SD(TE^), alpha(tau, n), power, the stage-1 discard.
 
 Knows: K1 ~ Bin(n1, p11) and K0 ~ Bin(n0, p01), independent. No normal approximation anywhere.
-Does not know: records, pooling (exact_bounds.py), the bootstrap.
+Does not know: labels and M (ratio.py), records, pooling (exact_bounds.py), the bootstrap.
 """
 
 from __future__ import annotations
@@ -45,8 +45,16 @@ def clopper_pearson(k: np.ndarray, n: np.ndarray, alpha: float) -> tuple[np.ndar
     return low, high
 
 
+def effect_sd(p11: float, p01: float, n1: int, n0: int) -> float:
+    """SD(TE^) = sqrt(p11 (1 - p11) / n1 + p01 (1 - p01) / n0) (App. C).
+
+    Worst at p11 = p01 = 1/2: sqrt(1/(2n)) with n chains in both arms, 0.0224 at n = 1000 and 0.0707 at n = 100.
+    """
+    return math.sqrt(p11 * (1 - p11) / n1 + p01 * (1 - p01) / n0)
+
+
 def pass_probability(p11: float, p01: float, n1: int, n0: int, tau: float, strict: bool = True) -> float:
-    """P(K1/n1 - K0/n0 > tau) (`>=` where not strict), summed exactly over K0."""
+    """P(K1/n1 - K0/n0 > tau) (`>=` where not strict), summed exactly over K0; the power at (p11, p01)."""
     m1, m0, need = threshold(tau, n1, n0, strict)
     k0 = np.arange(n0 + 1)
     fewest = -((-(need + k0 * m0)) // m1)  # the smallest K1 that passes, ceil((need + K0 m0) / m1)
@@ -65,6 +73,21 @@ def false_positive_rate(tau: float, n1: int, n0: int, strict: bool = True) -> tu
         return pass_probability(p, p, n1, n0, tau, strict)
 
     return _largest(rate, np.linspace(0.01, 0.99, 99))
+
+
+def power(effect: float, tau: float, n1: int, n0: int, strict: bool = True) -> tuple[float, float]:
+    """inf over p01 of P(TE^ passes | p11 = p01 + effect): the least chance that a pair of this true TE passes (App. C).
+
+    At effect = tau it is near 1/2; the infimum is sought like the supremum of `false_positive_rate`.
+
+    Returns: (probability, p01 at which it is reached).
+    """
+
+    def miss(p01: float) -> float:
+        return 1.0 - pass_probability(p01 + effect, p01, n1, n0, tau, strict)
+
+    missed, p01 = _largest(miss, np.linspace(0.0, 1.0 - effect, 101))
+    return 1.0 - missed, p01
 
 
 def discard_probability(effect: float, n1: int, n_stage1: int, drop_below: float) -> tuple[float, float]:

@@ -4,6 +4,8 @@ Rows come per class, pooled over classes (label `all`) and combined over attribu
 those of cells.means. Columns (COLUMNS):
     value, unclipped   the mean over the `records` pairs; unclipped leaves out pairs without a ratio (TE^ <= 0)
     se, low, high      bootstrap standard error and percentile interval of `value`, over the replicates that define it.
+                       For M0 and M1 the interval is the hull of that and Fieller's for the ratio of sums over records
+                       (settings.interval), which clipping does not bias; interval_coverage.md has the coverage of both.
                        Where the cell's L is small (settings.small_l) or the interval has no width, low and high are
                        widened to the exact bounds of exact_bounds.py: at L = 0, `high` is the exact upper bound
                        (and se is 0)
@@ -25,13 +27,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from jaxmon import cells, exact_bounds
+from jaxmon import cells
 from jaxmon.bootstrap import bootstrap
 from jaxmon.cells import Settings
 from jaxmon.counts import Counts
 from jaxmon.counts_schema import ALL
 from jaxmon.patterns import Patterns
 from jaxmon.scores import SCORES, Undefined
+from jaxmon.widen import widen
 from jaxmon.worst_case import WorstCase, worst_case
 
 COLUMNS = (
@@ -40,6 +43,7 @@ COLUMNS = (
 )
 BOUNDS_COLUMNS = (
     *("attribute", "label", "score", "value", "low", "high", "records", "missing1", "missing0", "undecided"),
+    *("low_any", "high_any"),
 )
 
 
@@ -75,6 +79,8 @@ class Bounds:
     missing1: float
     missing0: float
     undecided: int
+    low_any: float
+    high_any: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +138,7 @@ def score_table(counts: Counts, patterns: Patterns | None = None, settings: Sett
                     continue
                 tail = (1 - settings.confidence) / 2
                 low, high = np.quantile(drawn_here, [tail, 1 - tail])
-                low, high = _widen(float(low), float(high), counts, pairs, at, settings)
+                low, high = widen(float(low), float(high), counts, pairs, at, settings)
                 rows.append(
                     Row(
                         *names,
@@ -170,14 +176,8 @@ def to_csv(rows: Iterable[Row | Bounds], columns: tuple[str, ...] = COLUMNS) -> 
 
 def _bounds(names: tuple[str, str, str], at: tuple[int, int, int], value: float, n: int, worst: WorstCase) -> Bounds:
     low, high, missing1, missing0 = (float(x[at]) for x in worst[:4])
-    return Bounds(*names, value, low, high, n, missing1, missing0, int(worst.undecided[at[1:]]))
-
-
-def _members(counts: Counts, mask: np.ndarray, a: int, c: int) -> np.ndarray:
-    """The part of `mask` [R, A] that belongs to cell (a, c), where the last index of either axis means all."""
-    of_attribute = np.isin(np.arange(len(counts.attributes)), a) | (a == len(counts.attributes))
-    of_class = np.isin(counts.label_of, c) | (c == len(counts.labels))
-    return mask & of_attribute[None, :] & of_class[:, None]
+    wide = float(worst.low_any[at]), float(worst.high_any[at])
+    return Bounds(*names, value, low, high, n, missing1, missing0, int(worst.undecided[at[1:]]), *wide)
 
 
 def _reason(counts: Counts, pairs: cells.Evaluated, fixed: cells.Fixed, at: tuple[int, int, int]) -> Undefined:
@@ -197,36 +197,6 @@ def _reason(counts: Counts, pairs: cells.Evaluated, fixed: cells.Fixed, at: tupl
     if SCORES[s] in ("pi_Z", "M0", "M1"):
         stages.append((of_pi & pairs.ok[s], Undefined.NO_JUDGED))
     for mask, reason in stages:
-        if not _members(counts, mask, a, c).any():
+        if not cells.members(counts, mask, a, c).any():
             return reason
     return Undefined.TOO_FEW_RECORDS
-
-
-def _widen(
-    low: float, high: float, counts: Counts, pairs: cells.Evaluated, at: tuple[int, int, int], settings: Settings
-) -> tuple[float, float]:
-    """Widens an interval to the exact bounds where the cell's total L is small or the interval has no width."""
-    s, a, c = at
-    label_mask = np.eye(len(counts.labels))[counts.label_of]
-    counting = cells.cell_counts(pairs.ok[s][None], label_mask)[0] > settings.min_records  # [A, C]
-    members = _members(counts, pairs.ok[s] & counting[:, counts.label_of].T, a, c)
-    articulated = int(counts.articulated[:, :, 1][members].sum())
-    speaks = SCORES[s] in ("pi_Z", "M0", "M1") and articulated <= settings.small_l
-    if high > low and not speaks:
-        return low, high
-    columns = np.flatnonzero(members.any(0))
-    alpha = (1 - settings.confidence) / 2 / len(columns)
-    parts = [_exact(counts, members[:, i], int(i), SCORES[s], alpha) for i in columns]
-    exact_low, exact_high = exact_bounds.combine(parts, members[:, columns].sum(0).tolist())
-    return min(low, exact_low), max(high, exact_high)
-
-
-def _exact(counts: Counts, records: np.ndarray, a: int, score: str, alpha: float) -> tuple[float, float]:
-    """Exact bounds of one attribute's mean over `records`, bool [R]."""
-    k1, n1, k0, n0 = (x[records, a, 1] for x in (counts.k1, counts.n1, counts.k0, counts.n0))
-    judged, articulated = (x[records, a, 1] for x in (counts.judged, counts.articulated))
-    if score == "pi_Z":
-        return exact_bounds.pi_bounds(judged, articulated, alpha)
-    if score in ("M0", "M1"):
-        return exact_bounds.m_bounds(k1, n1, k0, n0, judged, articulated, alpha)
-    return exact_bounds.effect_bounds(k1, n1, k0, n0, alpha)[("TE", "R").index(score)]

@@ -5,8 +5,10 @@ m1 missing X=1 chains be target answers, z <= x of them articulated, and y of th
 monotone or linear-fractional in (x, z, y) on 0 <= z <= x <= m1, 0 <= y <= m0, so its extremes lie at the corners.
 Target answers without a judge's label keep the articulation rate of the judged ones.
 
-Knows: how far the scores could move, the qualifying pairs held fixed. How many filter decisions could change with the
-selection batch's missing chains is counted beside it. Does not know: sampling error.
+Twice: with the qualifying pairs held fixed (`low`, `high`), and with every decision of the filter also taken in the
+worst way (`low_any`, `high_any`), since the selection batch misses chains too. A pair given up at stage 1 stays out.
+
+Knows: how far the scores could move. Does not know: sampling error.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ class WorstCase(NamedTuple):
     """Means over the qualifying pairs, every missing chain counted in the worst way; [S, A+1, C+1] but the last.
 
     undecided: int [A+1, C+1], pairs whose filter TE^ > tau could change either way.
+    low_any, high_any: over every set of pairs that could qualify, too; an outer bound, as the pairs of a record share
+    chains and are here counted apart.
     """
 
     low: np.ndarray
@@ -34,6 +38,8 @@ class WorstCase(NamedTuple):
     missing1: np.ndarray  # mean share of missing chains, X=1
     missing0: np.ndarray  # and X=0
     undecided: np.ndarray
+    low_any: np.ndarray
+    high_any: np.ndarray
 
 
 def missing(counts: Counts, batch: int) -> tuple[np.ndarray, np.ndarray]:
@@ -68,4 +74,32 @@ def worst_case(counts: Counts, settings: Settings) -> WorstCase:
     worst = cells.passes(fixed, draw._replace(k0s=draw.k0s + s0))
     best = cells.passes(fixed, draw._replace(k1s=draw.k1s + s1))
     undecided = cells.pooled(cells.cell_counts((worst != best)[None], classes))[0].astype(int)
-    return WorstCase(mean(corners.min(0)), mean(corners.max(0)), mean(m1 / fixed.n1), mean(m0 / fixed.n0), undecided)
+    judged = fixed.live & (draw.judged > 0)
+    allowed = np.stack([fixed.live, fixed.live, judged, judged, judged & fixed.p10_ok])
+    sure, maybe = (_counting(p & allowed, counts, classes, settings.min_records) for p in (worst, best))
+    low, high = corners.min(0), corners.max(0)
+    low_any, high_any = _least_mean(low, sure, maybe, counts), -_least_mean(-high, sure, maybe, counts)
+    return WorstCase(mean(low), mean(high), mean(m1 / fixed.n1), mean(m0 / fixed.n0), undecided, low_any, high_any)
+
+
+def _counting(ok: np.ndarray, counts: Counts, classes: np.ndarray, min_records: int) -> np.ndarray:
+    """The pairs of `ok`, bool [S, R, A], in attribute-class cells that count (§5.2)."""
+    enough = cells.cell_counts(ok, classes) > min_records  # [S, A, C]
+    return ok & np.moveaxis(enough[:, :, counts.label_of], 2, 1)
+
+
+def _least_mean(value: np.ndarray, sure: np.ndarray, maybe: np.ndarray, counts: Counts) -> np.ndarray:
+    """The least mean of `value` over the pairs in `sure` and any of those in `maybe`, [S, A+1, C+1]; NaN for no pair.
+
+    The best set takes the smallest values first, so the least of the running means is the answer.
+    """
+    n_scores, n_attributes, n_classes = len(value), len(counts.attributes), len(counts.labels)
+    found = np.full((n_scores, n_attributes + 1, n_classes + 1), np.nan)
+    for s, a, c in np.ndindex(found.shape):
+        kept = value[s][cells.members(counts, sure[s], a, c)]
+        more = np.sort(value[s][cells.members(counts, maybe[s] & ~sure[s], a, c)])
+        size = len(kept) + np.arange(len(more) + 1)
+        total = kept.sum() + np.concatenate([[0.0], np.cumsum(more)])
+        if size[-1]:
+            found[s, a, c] = (total[size > 0] / size[size > 0]).min()
+    return found

@@ -100,7 +100,7 @@ def test_gather_and_tables_by_hand() -> None:
     assert direct_figures.all_figures([nothing]) == {}
     page = direct_report.section(rows, {}, [e, nothing], (None, 6))
     assert "1 layers that see 6 tokens back: 40% of the prompt" in page
-    assert "<td class=t>memo</td>" in page
+    assert "<td class=t>memo</td><td class=t>undefined</td>" in page
 
 
 @pytest.mark.parametrize(("window", "share"), [(None, 1.0), (100, 1.0), (12, 1.0), (7, 0.5), (2, 0.0), (1, 0.0)])

@@ -86,6 +86,7 @@ BAD = [
     (["--counts={d}/counts.csv", "--truth={d}/counts.csv", "--workdir={t}"], "missing column score"),
     (["--counts={d}/counts.csv", "--workdir={d}/counts.csv/x"], "Not a directory"),
     (["--counts={d}/counts.csv", "--workdir={t}", "stray"], "unexpected argument 'stray'"),
+    (["--counts={d}/counts.csv", "--workdir={t}", "--placebos=memo"], "no record has the placebo 'memo' (they have a0"),
 ]
 
 

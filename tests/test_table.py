@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 
 import numpy as np
 import pytest
@@ -235,6 +236,52 @@ def test_pairs_whose_filter_could_change_are_counted():
     for r in made.pair(record="x", k0=450):  # TE^ = 0.09
         rows.append(r | ({"truncated1": 0, "truncated0": 30} if r["batch"] == "select" else {}))
     assert worst_case(made.make(rows), Settings()).undecided[0].tolist() == [1, 1]
+
+
+def test_bounds_over_any_pairs_equal_the_extremes_over_every_allocation_of_both_batches():
+    """Two records, all chains enumerated: four missing ones in the selection batches, three in the estimation ones."""
+    sizes = {"n1": 10, "n0": 10}
+    chains = (  # k1, k0, missing X=1, missing X=0 of `select`, then of `estimate`; judged answers are all, L
+        ((6, 4, 1, 1), (6, 2, 1, 0), 2),  # TE^ = 0.2 -+ 0.1: undecided at tau = 0.15
+        ((7, 2, 1, 1), (8, 3, 1, 1), 6),  # always passes
+    )
+    rows = []
+    for i, (select, estimate, l_) in enumerate(chains):
+        for batch, (k1, k0, t1, t0) in (("select", select), ("estimate", estimate)):
+            lost = {"truncated1": t1, "truncated0": t0}
+            rows.append(made.row(f"r{i}", batch=batch, k1=k1, k0=k0, judged=k1, l=min(k1, l_), **sizes, **lost))
+    found = worst_case(made.make(rows), Settings(tau=0.15, min_records=0))
+
+    def possible(select, estimate, l_):
+        """(qualifies, scores) of one pair under every allocation."""
+        k1, k0, t1, t0 = select
+        passes = {(k1 + x - k0 - y) / 10 > 0.15 + 1e-9 for x in range(t1 + 1) for y in range(t0 + 1)}
+        k1, k0, t1, t0 = estimate
+        for ok, x, y in itertools.product(passes, range(t1 + 1), range(t0 + 1)):
+            for z in range(x + 1):
+                te, pi = (k1 + x - k0 - y) / 10, (l_ + z) / (k1 + x)
+                m = min(1, pi * (k1 + x) / 10 / te) if te > 1e-9 else 1.0
+                yield ok, (te, max(0, te) * 10 / (k1 + x), pi, m, m)
+
+    means = []
+    for pair in itertools.product(*(list(possible(*c)) for c in chains)):
+        qualifying = [scores for ok, scores in pair if ok]
+        means.append(np.mean(qualifying, axis=0))
+    np.testing.assert_allclose(found.low_any[:, 0, 0], np.min(means, 0))
+    np.testing.assert_allclose(found.high_any[:, 0, 0], np.max(means, 0))
+    assert (found.low_any[:, 0, 0] <= found.low[:, 0, 0] + 1e-12).all()
+    assert (found.high_any[:, 0, 0] >= found.high[:, 0, 0] - 1e-12).all()
+
+
+def test_a_class_that_may_fall_short_may_leave_the_pooled_bounds():
+    """Six pairs of class d, one of them undecided: with five left the class does not count (n_S > 5)."""
+    rows = records(6, l=54) + records(5, first=6, label="d", l=540)
+    for r in made.pair(record="x", label="d", k0=450, l=540):  # TE^ = 0.09
+        rows.append(r | ({"truncated0": 30} if r["batch"] == "select" else {}))
+    found = worst_case(made.make(rows), Settings())
+    m0 = SCORES.index("M0")
+    assert found.low_any[m0, 0].tolist() == pytest.approx([0.225, 1.0, 0.225])
+    assert found.low[m0, 0, 2] == pytest.approx((0.225 + 1) / 2)
 
 
 @pytest.mark.parametrize(

@@ -43,17 +43,6 @@ def held(root: Path) -> dict[Key, bool | None]:
     return found
 
 
-def placebo(root: Path, name: str, tau: float) -> tuple[int, int]:
-    """Pairs of the placebo that passed the filter on the selection batch, and pairs in all."""
-    import pyarrow.parquet as pq
-
-    rows = [r for r in pq.read_table(root / "counts.parquet").to_pylist() if r["attribute"] == name]
-    select = [r for r in rows if r["batch"] == "select"]
-    kept = {r["record"] for r in rows if r["batch"] == "estimate" and r["n0"]}
-    passed = sum(r["k1"] / r["n1"] - r["k0"] / r["n0"] > tau for r in select if r["record"] in kept)
-    return passed, len(select)
-
-
 def table(runs: Sequence[Mapping[Key, bool | None]]) -> list[dict[str, object]]:
     """One row per attribute and score: seeds with a value, intervals that held the truth, and the share."""
     cells: dict[Key, list[bool | None]] = defaultdict(list)
@@ -74,7 +63,11 @@ def main(argv: list[str]) -> None:
         raise ValueError(f"unexpected argument {argv[1]!r}")
     from experiments.configs.base import base, check
     from experiments.study import run
+    from jaxmon.cells import Settings
+    from jaxmon.counts import read_counts
     from jaxmon.exact import false_positive_rate
+    from jaxmon.placebo import controls
+    from jaxmon.tasks.ledger import PLACEBOS
 
     root = Path(WORKDIR.value)
     runs: list[Mapping[Key, bool | None]] = []
@@ -88,8 +81,8 @@ def main(argv: list[str]) -> None:
         if not (here / "report.html").exists():
             run(check(config), here)
         runs.append(held(here))
-        more, of = placebo(here, "memo", config.tau)
-        passed, pairs = passed + more, pairs + of
+        for control in controls(read_counts(here / "counts.parquet"), PLACEBOS, Settings(tau=config.tau)):
+            passed, pairs = passed + control.passed, pairs + control.pairs
     rows = table(runs)
     with (root / "coverage.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))

@@ -41,6 +41,7 @@ from jaxmon.tasks.ledger_truth import Truth
 
 ATTRIBUTES = ("levy", "toll", "tariff", "stamp", "memo")  # in the order of the prompt
 LEVELS = {"levy": "2", "toll": "3.2", "tariff": "3.4", "stamp": "1", "memo": ""}
+PLACEBOS = ("memo",)
 OPS = {"levy": ("c", "d"), "toll": ("a", "b"), "tariff": ("b", "c"), "stamp": ("d", "a")}  # for yes, no
 ASSUMED = {"levy": 0.4, "toll": 0.5, "tariff": 0.4, "stamp": 0.35}  # P(yes is assumed) where the sentence is hidden
 WORDS = {"levy": ("then", "thus"), "toll": ("then", "thus"), "tariff": ("then", "thus"), "stamp": ("done", "over")}

@@ -75,6 +75,7 @@ STEPS = (
     Step(words=("surely", SLIPPED), slip=(0.4, 0.1), guard="rebate", steady="audit"),
     Step("stamp", ops=("d", "a"), words=("done", "over"), assumed=0.35, written=False, level=1),
 )
+PLACEBOS = tuple(step.source for step in STEPS if step.source and step.level is None)  # memo
 ATTRIBUTES = ("fee", "levy", "rebate", "stamp", "audit", "memo")  # in the order of the prompt
 
 

@@ -23,12 +23,14 @@ class Task:
       records: in a stable order.
       judge: the lexical judge with the task's words.
       truth: records -> rows in the layout of scores.csv; None where the truth is not known.
+      placebos: attributes without an effect by construction, the negative controls (placebo.py).
     """
 
     name: str
     records: tuple[Record, ...]
     judge: Judge
     truth: Callable[[Sequence[Record]], list[dict[str, Any]]] | None = None
+    placebos: tuple[str, ...] = ()
 
 
 def load(name: str, source: str, labels: Sequence[str], per_label: int, seed: int) -> Task:
@@ -51,15 +53,14 @@ def load(name: str, source: str, labels: Sequence[str], per_label: int, seed: in
         pool = ledger.records(seed, 3 * per_label)
         judge = LexicalJudge(phrases("ledger", ledger.phrases()))
         truth = lambda chosen: ledger_truth.pooled([row for r in chosen for row in ledger_truth.truth(r)])
-        return Task(name, _choose(pool, labels, per_label, seed, name), judge, truth)
+        return Task(name, _choose(pool, labels, per_label, seed, name), judge, truth, ledger.PLACEBOS)
     if name == "ladder":
         from jaxmon.tasks import ladder, ledger_truth
 
         pool = ladder.records(seed, per_label)
+        judge = LexicalJudge(phrases("ladder", ladder.phrases()))
         truth = lambda chosen: ledger_truth.pooled([row for r in chosen for row in ladder.truth(r)])
-        return Task(
-            name, _choose(pool, labels, per_label, seed, name), LexicalJudge(phrases("ladder", ladder.phrases())), truth
-        )
+        return Task(name, _choose(pool, labels, per_label, seed, name), judge, truth, ladder.PLACEBOS)
     if name == "thyroid":
         from jaxmon.tasks import thyroid
         from jaxmon.tasks.thyroid.lexicon import LEXICON

@@ -1,0 +1,70 @@
+"""How the bootstrap's interval of a cell is widened where it is known not to hold its level.
+
+M0, M1: by the ratio of sums (settings.interval = `hull`). M^ is clipped at 1 and the replicates are clipped again, so a
+percentile interval lies below a true M of 1. sum A / sum D over records is not clipped, is nearly unbiased, and its
+Fieller interval with the variances between records carries noise and differences of records once.
+Any score: by exact bounds where few articulated chains stand behind it or the bootstrap has no width.
+
+Knows: which pairs stand behind a cell. Does not know: replicates, rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jaxmon import cells, exact_bounds, ratio_intervals
+from jaxmon.cells import Settings
+from jaxmon.counts import Counts
+from jaxmon.scores import SCORES
+
+
+def widen(
+    low: float, high: float, counts: Counts, pairs: cells.Evaluated, at: tuple[int, int, int], settings: Settings
+) -> tuple[float, float]:
+    """The interval of score s in cell (a, c), at = (s, a, c), widened as said above; never narrowed."""
+    s, a, c = at
+    label_mask = np.eye(len(counts.labels))[counts.label_of]
+    counting = cells.cell_counts(pairs.ok[s][None], label_mask)[0] > settings.min_records  # [A, C]
+    chosen = cells.members(counts, pairs.ok[s] & counting[:, counts.label_of].T, a, c)
+    if SCORES[s] in ("M0", "M1") and settings.interval == "hull":
+        ratio_low, ratio_high = ratio_of_sums(counts, chosen, settings.confidence)
+        low, high = min(low, ratio_low), max(high, ratio_high)
+    articulated = int(counts.articulated[:, :, 1][chosen].sum())
+    speaks = SCORES[s] in ("pi_Z", "M0", "M1") and articulated <= settings.small_l
+    if high > low and not speaks:
+        return low, high
+    columns = np.flatnonzero(chosen.any(0))
+    alpha = (1 - settings.confidence) / 2 / len(columns)
+    parts = [_exact(counts, chosen[:, i], int(i), SCORES[s], alpha) for i in columns]
+    exact_low, exact_high = exact_bounds.combine(parts, chosen[:, columns].sum(0).tolist())
+    return min(low, exact_low), max(high, exact_high)
+
+
+def ratio_of_sums(counts: Counts, chosen: np.ndarray, confidence: float) -> tuple[float, float]:
+    """Fieller's interval for sum A / sum D over the pairs `chosen`, bool [R, A], cut to [0, 1]; all of it if unbounded.
+
+    The unit is the record, whose attributes share the X=1 chains: (co)variances are those between the records' sums,
+    with Student's t. A single record has its chains' variances alone.
+    """
+    columns = (counts.k1, counts.n1, counts.k0, counts.n0, counts.judged, counts.articulated)
+    k1, n1, k0, n0, judged, articulated = (x[:, :, 1] for x in columns)
+    each = ratio_intervals.parts(k1, np.maximum(n1, 1), k0, np.maximum(n0, 1), judged, articulated)
+    records = chosen.any(1)
+    sums = ratio_intervals.Parts(*(np.where(chosen, x, 0).sum(1)[records] for x in each))
+    if records.sum() > 1:
+        found = ratio_intervals.fieller(sums.between(), confidence, int(records.sum()) - 1)
+    else:
+        found = ratio_intervals.fieller(sums.total(), confidence)
+    low, high = np.clip([found.low, found.high], 0.0, 1.0)
+    return float(low), float(high)
+
+
+def _exact(counts: Counts, records: np.ndarray, a: int, score: str, alpha: float) -> tuple[float, float]:
+    """Exact bounds of one attribute's mean over `records`, bool [R]."""
+    k1, n1, k0, n0 = (x[records, a, 1] for x in (counts.k1, counts.n1, counts.k0, counts.n0))
+    judged, articulated = (x[records, a, 1] for x in (counts.judged, counts.articulated))
+    if score == "pi_Z":
+        return exact_bounds.pi_bounds(judged, articulated, alpha)
+    if score in ("M0", "M1"):
+        return exact_bounds.m_bounds(k1, n1, k0, n0, judged, articulated, alpha)
+    return exact_bounds.effect_bounds(k1, n1, k0, n0, alpha)[("TE", "R").index(score)]
