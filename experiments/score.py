@@ -65,8 +65,16 @@ def main(argv: list[str]) -> None:
     patterns = read_patterns(PATTERNS.value, counts) if PATTERNS.value else None
     truth = read_truth(TRUTH.value) if TRUTH.value else None
     config = {"counts": COUNTS.value, "patterns": PATTERNS.value or "none", "truth": TRUTH.value or "none"}
-    known = {"truth": truth, "title": TITLE.value, "config": config, "placebos": PLACEBOS.value}
-    scores = score(counts, patterns, WORKDIR.value, settings, **known)
+    scores = score(
+        counts,
+        patterns,
+        WORKDIR.value,
+        settings,
+        truth=truth,
+        title=TITLE.value,
+        config=config,
+        placebos=PLACEBOS.value,
+    )
     for line in summary(scores, truth):
         print(line)
     print(f"wrote scores.csv, bounds.csv, figure.png, figure.svg, report.html to {WORKDIR.value}")
