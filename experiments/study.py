@@ -74,7 +74,8 @@ def prepare(config: Mapping[str, Any], root: Path) -> Study:
     """
     c = config
     jax.config.update("jax_default_matmul_precision", None if c["precision"] == "default" else c["precision"])
-    task = registry.load(c["task"], c["source"], c["labels"], c["per_label"], c["data_seed"])
+    ask = registry.Request(c["source"], c["per_label"], c["data_seed"], tuple(c["menu"]), c["schema"])
+    task = registry.load(c["task"], c["labels"], ask)
     studied = registry.studied(task, c["attributes"])
     task = dataclasses.replace(task, records=tuple(r for r in task.records if studied[r.id]))  # no attribute, no arms
     model = load(c["model"], c["dtype"])

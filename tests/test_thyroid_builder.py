@@ -37,7 +37,9 @@ def test_the_builder_works_without_tensorflow(tmp_path):
     assert len(source) == 9
     assert source[0]["id"] == b"900000008"
     assert wording.records(patients(building.texts(source))) == thyroid.records(SMALL, None, more_than=1)
-    by_name = building.tfds.data_source(f"thyroid/{builder.builder_config.name}", split=building.SPLIT, data_dir=tmp_path)
+    by_name = building.tfds.data_source(
+        f"thyroid/{builder.builder_config.name}", split=building.SPLIT, data_dir=tmp_path
+    )
     assert [dict(e) for e in by_name] == [dict(e) for e in source]
     assert "tensorflow" not in sys.modules
     assert "CC BY 4.0" in builder.info.description
@@ -45,7 +47,7 @@ def test_the_builder_works_without_tensorflow(tmp_path):
 
 
 def test_the_builder_refuses_another_file_as_the_archive(tmp_path):
-    module, building = builders()
+    module, _ = builders()
     with pytest.raises(ValueError, match="not the file expected: sha256"):
         module.Builder(paths={"patients": SMALL}, data_dir=tmp_path).download_and_prepare()
     assert not list(tmp_path.glob("thyroid/archive/1.0.0/*"))
@@ -97,7 +99,9 @@ def test_downloads(served, tmp_path, monkeypatch):
     digest = hashlib.sha256(SMALL.read_bytes()).hexdigest()
     config = building.FilesConfig(name="archive", sha256={"patients": digest}, choice={"more_than": 1})
     monkeypatch.setattr(module.Builder, "BUILDER_CONFIGS", [config])
-    assert wording.records(patients(building.download(module.Builder, tmp_path))) == thyroid.records(SMALL, None, more_than=1)
+    assert wording.records(patients(building.download(module.Builder, tmp_path))) == thyroid.records(
+        SMALL, None, more_than=1
+    )
     monkeypatch.setattr(module.Builder, "URLS", {"patients": f"{served}/gone"})
     assert len(building.download(module.Builder, tmp_path)) == 9  # prepared already: nothing is asked of the network
     with pytest.raises(OSError, match="/gone cannot be downloaded; put the file there yourself"):

@@ -32,7 +32,7 @@ class FilesConfig(tfds.core.BuilderConfig):
     choice: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-class RowBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
+class RowBuilder(tfds.core.GeneratorBasedBuilder):
     """A builder of rows of text. Subclasses set the four constants and `rows`.
 
     Subclasses also set `code_path` and `pkg_dir_path`, since the inherited look-up needs a package
@@ -46,7 +46,9 @@ class RowBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
     HOMEPAGE: ClassVar[str] = ""
     VARIABLE: ClassVar[str] = ""  # the environment variable that names a local copy
 
-    def __init__(self, *, paths: Mapping[str, str | Path] | None = None, file_format: str = "array_record", **kwargs: Any):
+    def __init__(
+        self, *, paths: Mapping[str, str | Path] | None = None, file_format: str = "array_record", **kwargs: Any
+    ):
         """As every builder, and `paths`: local raw files in place of the download; their checksums must fit too."""
         super().__init__(file_format=file_format, **kwargs)
         self._paths = paths

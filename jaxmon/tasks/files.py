@@ -80,12 +80,12 @@ def decode(data: bytes, source: str | Path, encoding: str = "utf-8") -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise ValueError(
-            f"{source}, line {line}: byte {data[error.start]:#04x} is not {encoding.upper()}"
-        ) from None
+        raise ValueError(f"{source}, line {line}: byte {data[error.start]:#04x} is not {encoding.upper()}") from None
 
 
-def rows(text: str, source: str | Path, columns: Sequence[str], header: bool = True) -> Iterator[tuple[int, dict[str, str]]]:
+def rows(
+    text: str, source: str | Path, columns: Sequence[str], header: bool = True
+) -> Iterator[tuple[int, dict[str, str]]]:
     """The rows of a CSV text, each with the line it starts at.
 
     Args:
@@ -99,6 +99,7 @@ def rows(text: str, source: str | Path, columns: Sequence[str], header: bool = T
     """
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     names, line, found = None if header else list(columns), 1, False
+    picked = list(range(len(columns)))
     while True:
         try:
             fields = next(reader)
@@ -108,12 +109,12 @@ def rows(text: str, source: str | Path, columns: Sequence[str], header: bool = T
             raise ValueError(f"{source}, line {line}: {error}") from None
         if names is None:
             names = _names(fields, f"{source}, line {line}", columns)
+            picked = [names.index(n) for n in columns]
         elif len(fields) != len(names):
             raise ValueError(f"{source}, line {line}: {len(fields)} fields, expected {len(names)}")
         else:
             found = True
-            whole = dict(zip(names, fields, strict=True))
-            yield line, {name: whole[name] for name in columns}
+            yield line, dict(zip(columns, [fields[i] for i in picked], strict=True))
         line = reader.line_num + 1
     if not found:
         raise ValueError(f"{source}: no records in it")

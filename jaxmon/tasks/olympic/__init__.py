@@ -36,7 +36,9 @@ def records(
     return wording.records(select(read(path, sha256), sports, per_sport, seed))
 
 
-def load(path: str | Path | None = None, sports: Sequence[str] = (), data_dir: str | Path | None = None) -> list[Record]:
+def load(
+    path: str | Path | None = None, sports: Sequence[str] = (), data_dir: str | Path | None = None
+) -> list[Record]:
     """The 3,150 records (225 of each of `sports`): from the local file, else downloaded once into `data_dir`.
 
     Args:

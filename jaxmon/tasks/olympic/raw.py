@@ -134,7 +134,9 @@ def select(
     for sport in sorted(sports):
         members = [a for a in athletes if a.sport == sport]
         if not members:
-            raise ValueError(f"no athlete of the sport {sport!r} (there are {', '.join(sorted({a.sport for a in athletes}))})")
+            raise ValueError(
+                f"no athlete of the sport {sport!r} (there are {', '.join(sorted({a.sport for a in athletes}))})"
+            )
         if len(members) < per_sport:
             raise ValueError(f"the sport {sport!r} has {len(members)} athletes; {per_sport} are asked for")
         chosen += sorted(members, key=lambda a: lot(seed, a.id))[:per_sport]
