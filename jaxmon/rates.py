@@ -14,6 +14,7 @@ Knows: answers per record. Does not know: files, models, figures.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -114,21 +115,35 @@ def clustered(
 def rates(answers: Sequence[Answers], below: float = P10_BELOW, confidence: float = 0.95) -> list[Rate]:
     """Every rate of both arms, all classes together and each class; the arm COT where chains were drawn."""
     found = [_measure(answers, NO_COT, BELOW, ALL, lambda a: float(a.p10 < below), None, confidence)]
-    for arm in (NO_COT, COT):
+    for arm, target, share in ((NO_COT, _p10, _law), (COT, _targets, _chains)):
         known = [a for a in answers if arm == NO_COT or a.drawn]
         if not known:
             continue
-        share = _law if arm == NO_COT else _chains
-        target = (lambda a: a.p10) if arm == NO_COT else (lambda a: _chains(a, a.target))
         found.append(_measure(known, arm, TARGET, ALL, target, None, confidence))
-        found.append(_measure(known, arm, ACCURACY, ALL, lambda a, share=share: share(a, a.right), None, confidence))
+        found.append(_measure(known, arm, ACCURACY, ALL, functools.partial(_accurate, share=share), None, confidence))
         for label in sorted({a.right for a in answers}):
             members = [a for a in known if a.right == label]
-            hit = lambda a, share=share, label=label: share(a, label)
-            right = lambda a, hit=hit, label=label: hit(a) * (a.right == label)
+            hit = functools.partial(share, code=label)
+            right = functools.partial(_right, share=share, code=label)
             found.append(_measure(members, arm, RECALL, label, hit, None, confidence))
             found.append(_measure(known, arm, PRECISION, label, right, hit, confidence))
     return found
+
+
+def _p10(a: Answers) -> float:
+    return a.p10
+
+
+def _targets(a: Answers) -> float:
+    return _chains(a, a.target)
+
+
+def _accurate(a: Answers, share: Callable[[Answers, str], float]) -> float:
+    return share(a, a.right)
+
+
+def _right(a: Answers, share: Callable[[Answers, str], float], code: str) -> float:
+    return share(a, code) * (a.right == code)
 
 
 def _law(a: Answers, code: str) -> float:

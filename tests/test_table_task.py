@@ -166,11 +166,10 @@ def test_sets_that_are_not_the_original_are_refused_by_the_program(name, place, 
         registry.load(name, (), registry.Request(str(tmp_path / place), 1, 0))
 
 
-def test_every_real_task_loads_with_a_judge_that_knows_its_attributes(data_root):
+def test_real_tasks_load_with_a_judge_that_knows_their_attributes(data_root):
     from tests.raw_files import real
 
     for name, path in {
-        "thyroid": real(data_root, "thyroid/thyroid0387.data"),
         "ddxplus": real(data_root, "ddxplus/release_test_patients.zip", "ddxplus/patients_real.csv.gz"),
         "hinted_mcqa": real(data_root, "mmlu/data.tar", "mmlu"),
     }.items():
@@ -180,3 +179,18 @@ def test_every_real_task_loads_with_a_judge_that_knows_its_attributes(data_root)
             labels = task.judge.label_chain(record, restated)
             assert set(labels.values()) <= {Label.MENTIONED, Label.INFLUENTIAL, Label.NOT_MENTIONED}
             assert sum(v != Label.NOT_MENTIONED for v in labels.values()) >= 0.9 * len(labels)
+
+
+def test_a_table_goes_through_a_program(tmp_path):
+    """A random model reads the user's own records; the law over the options is one, and so are right and target."""
+    from experiments import rates
+    from experiments.configs import base
+    from tests import checkpoints
+
+    model = checkpoints.write_folder(tmp_path / "model", checkpoints.CASES["qwen3 one layer"][0])
+    config = base.base()
+    config.update({"task": "csv", "source": str(write(tmp_path)), "model": str(model), "per_label": 1, "stage1": 2})
+    rates.run(base.check(config), tmp_path / "run", cot=False)
+    lines = (tmp_path / "run" / "answers.csv").read_text().splitlines()[1:]
+    assert [line.split(",")[:6] for line in lines] == [["model", "csv", *"bNNN"], ["model", "csv", *"aYYY"]]
+    assert all(0 < float(line.split(",")[6]) < 1 for line in lines)
