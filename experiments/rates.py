@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import io
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from jaxmon import figures, rate_figures
 from jaxmon.arms import X1, shards
 from jaxmon.rates import ACCURACY, BELOW, TARGET, Answers, Rate, rates
 from jaxmon.records import Record
+from jaxmon.tally import Drawn
 
 RATES = ("model", "dataset", *(f.name for f in dataclasses.fields(Rate)))
 ANSWERS = ("model", "dataset", "record", "label", "right", "target", "p10", "predicted", "drawn", "answered", "hits")
@@ -47,7 +48,7 @@ def run(config: Mapping[str, Any], root: Path, cot: bool = True) -> None:
         rundir.write_text(root / "answers.csv", _csv(ANSWERS, lines))
 
 
-def _law(made: study.Study, record: Record, arm: Any) -> dict[str, float]:
+def _law(made: study.Study, record: Record, arm: Callable[[], draws.Arm]) -> dict[str, float]:
     """P(code | options) without a chain: from either program's file, else computed and kept."""
     path = made.root / "no_cot" / f"{rundir.name(record.id)}.parquet"
     stored = next((p for p in (made.answers(record), path) if p.exists()), None)
@@ -63,9 +64,9 @@ def _law(made: study.Study, record: Record, arm: Any) -> dict[str, float]:
     return dict(zip([o.code for o in record.options], row["probabilities"], strict=True))
 
 
-def _chains(made: study.Study, record: Record, arm: Any) -> list[Any]:
+def _chains(made: study.Study, record: Record, arm: Callable[[], draws.Arm]) -> list[Drawn]:
     """The chains 0 … n - 1 of the whole prompt, in the shards of a monitorability run."""
-    c, found = made.config, []
+    c, found = made.config, list[Drawn]()
     for a, b in shards(0, c["n"], c["shard"], made.plan.stage1, made.plan.n):
         path = rundir.shard(made.root, record.id, X1, a, b)
         if not path.exists():

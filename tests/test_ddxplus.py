@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import string
 from collections import Counter
 
 import pytest
@@ -143,11 +144,14 @@ def test_codes_are_three_letters_that_stand_for_the_name():
 
 
 @pytest.mark.parametrize("family", ["qwen3", "gemma4"])
-def test_codes_are_two_tokens_each(family, data_root):
+def test_no_code_of_a_menu_is_longer_than_another(family, data_root):
+    """The 48 codes are two tokens each, the letters of the other sets one. Qwen2.5 has Qwen3's vocabulary."""
     path = real(data_root.parent, f"models/tokenizers/{family}/tokenizer.json")
-    ids = continuations(Tokenizer.from_file(str(path)), "Answer:", [option_text(o) for o in wording.OPTIONS])
+    tokenizer = Tokenizer.from_file(str(path))
+    ids = continuations(tokenizer, "Answer:", [option_text(o) for o in wording.OPTIONS])
     assert {len(i) for i in ids} == {2}
     assert len(set(ids)) == 48
+    assert {len(i) for i in continuations(tokenizer, "Answer:", [f" {x}" for x in string.ascii_uppercase])} == {1}
 
 
 def test_counts_of_the_real_file(data_root):

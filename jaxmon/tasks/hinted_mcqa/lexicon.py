@@ -11,4 +11,5 @@ MENTION = {
         r"(?:your|their|the (?:stated|given)) (?:choice|opinion|suggestion|statement|answer|guess|pick)",
     )
 }
-LEXICON = Lexicon("hinted_mcqa", MENTION, {}, {}, WEIGH, ASIDE, CLAUSE)
+FOLLOW = r"so (?:I|the answer|[A-D])\b|(?:dis)?agree\w*|follow\w*|go with|trust\w*"  # the hint is weighed
+LEXICON = Lexicon("hinted_mcqa", MENTION, {}, {}, (*WEIGH, FOLLOW), ASIDE, CLAUSE)
