@@ -183,3 +183,17 @@ def test_bad_input_is_one_line(given, said, tmp_path):
     assert done.stderr.startswith("error: ")
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_config_of_the_four_sets_asks_for_20_records_of_each():
+    from experiments.configs import sets_qwen25
+    from jaxmon.tasks.ddxplus.codes import CODES as PATHOLOGIES
+    from jaxmon.tasks.olympic.raw import SPORTS
+    from jaxmon.tasks.registry import TASKS
+
+    classes = {"thyroid": "AFGIKLMNRS", "olympic": SPORTS, "ddxplus": PATHOLOGIES.values(), "hinted_mcqa": "ABCD"}
+    assert set(classes) == set(sets_qwen25.CHOICE) < set(TASKS)
+    for name, labels in classes.items():
+        made = base.check(sets_qwen25.get_config(name))
+        assert set(made["labels"]) <= set(labels)
+        assert len(made["labels"] or labels) * made["per_label"] == 20

@@ -90,8 +90,8 @@ def countries(rows: Iterable[Mapping[str, str]]) -> dict[str, str]:
     `Team` itself would not do: it names clubs and boats, and its suffixes occur in team sports only.
     """
     teams: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for row in rows:
-        teams[row["NOC"]][re.sub(r"-\d+$", "", row["Team"])] += 1
+    for (code, team), times in Counter((row["NOC"], row["Team"]) for row in rows).items():
+        teams[code][re.sub(r"-\d+$", "", team)] += times
     return {code: min(names, key=lambda n: (-names[n], n)) for code, names in teams.items()}
 
 
