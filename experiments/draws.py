@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -192,6 +192,30 @@ def save(path: Path, table: pa.Table) -> None:
     """Writes one shard, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_table(path, table)
+
+
+class Wanted(NamedTuple):
+    """A shard by name, and how its arm is opened if it has to be drawn."""
+
+    record: str
+    arm: str
+    first: int
+    stop: int
+    open: Callable[[], Arm]
+
+
+def fill(drawer: Drawer, root: Path, wanted: Sequence[Wanted], done: Callable[[int], object] = int) -> None:
+    """Draws the shards that are not on disk, several at once; `done` hears of chains that are there, as they come."""
+    path = lambda w: rundir.shard(root, w.record, w.arm, w.first, w.stop)
+    missing = [w for w in wanted if not path(w).exists()]
+    done(sum(w.stop - w.first for w in wanted) - sum(w.stop - w.first for w in missing))
+    for size in sorted({w.stop - w.first for w in missing}):
+        alike, many = [w for w in missing if w.stop - w.first == size], together(drawer, size)
+        for group in (alike[i : i + many] for i in range(0, len(alike), many)):
+            tables = draw(drawer, [Shard(w.open(), w.first, w.stop) for w in group])
+            for w, table in zip(group, tables, strict=True):
+                save(path(w), table)
+            done(size * len(group))
 
 
 def load(path: Path, schema: pa.Schema, rows: int | None = None) -> pa.Table:

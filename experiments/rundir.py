@@ -3,6 +3,7 @@
 config.json         the config; another one is refused as soon as anything has been computed
 environment.json    one entry per start: versions, devices, precision, commit, model fingerprint, command
 answers/            per record: no-CoT probability of every option in every arm
+no_cot/             the same of the whole prompt alone, where experiments.answer_rates came first
 chains/R/ARM.A-B.parquet   the chains with ids A … B-1 of one arm of record R
 labels/             per record: the judge's labels of the target answers of X = 1
 counts.parquet, patterns.parquet, scores.csv, bounds.csv, figure.png, figure.svg, report.html

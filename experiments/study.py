@@ -75,7 +75,8 @@ def prepare(config: Mapping[str, Any], root: Path) -> Study:
     """
     c = config
     jax.config.update("jax_default_matmul_precision", None if c["precision"] == "default" else c["precision"])
-    task = registry.load(c["task"], c["source"], c["labels"], c["per_label"], c["data_seed"])
+    ask = registry.Request(c["source"], c["per_label"], c["data_seed"], tuple(c["menu"]), c["schema"])
+    task = registry.load(c["task"], c["labels"], ask)
     studied = registry.studied(task, c["attributes"])
     task = dataclasses.replace(task, records=tuple(r for r in task.records if studied[r.id]))  # no attribute, no arms
     model = load(c["model"], c["dtype"])
@@ -119,21 +120,12 @@ def _chains(
     study: Study, record: Record, arm: Callable[[str], draws.Arm], wanted: Mapping[str, range], bar: tqdm
 ) -> list[list[Drawn]]:
     """The chains of the arms with these ids, arm by arm; draws the shards that are not on disk, several at once."""
-    drawer, root = study.drawer, study.root
     cuts = [(name, *cut) for name, ids in wanted.items() for cut in _cut(study, ids)]
-    path = lambda name, a, b: rundir.shard(root, record.id, name, a, b)
-    missing = [cut for cut in cuts if not path(*cut).exists()]
-    bar.update(sum(b - a for _, a, b in set(cuts) - set(missing)))
-    for size in sorted({b - a for _, a, b in missing}):
-        alike, many = [cut for cut in missing if cut[2] - cut[1] == size], draws.together(drawer, size)
-        for group in (alike[i : i + many] for i in range(0, len(alike), many)):
-            tables = draws.draw(drawer, [draws.Shard(arm(name), a, b) for name, a, b in group])
-            for cut, table in zip(group, tables, strict=True):
-                draws.save(path(*cut), table)
-            bar.update(size * len(group))
+    opener = lambda name: functools.partial(arm, name)
+    draws.fill(study.drawer, study.root, [draws.Wanted(record.id, *cut, opener(cut[0])) for cut in cuts], bar.update)
     found: dict[str, list[Drawn]] = {name: [] for name in wanted}
     for name, a, b in cuts:
-        found[name] += draws.drawn(draws.load_shard(root, record.id, name, a, b))
+        found[name] += draws.drawn(draws.load_shard(study.root, record.id, name, a, b))
     return list(found.values())
 
 

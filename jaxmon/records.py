@@ -38,7 +38,10 @@ class Option:
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """One unit of a task; `target` is y*, the code of the answer under study; `label` the ground-truth class."""
+    """One unit of a task; `target` is y*, the code of the answer under study; `label` the ground-truth class.
+
+    `right` is the code of the right answer where that is another one than the target (a wrong hint's, say).
+    """
 
     id: str
     label: str
@@ -47,7 +50,8 @@ class Record:
     attributes: tuple[Attribute, ...]
     question: str
     options: tuple[Option, ...]
-    listed: bool = True  # write the options into the prompt (False where there are hundreds)
+    listed: bool = True  # write the options after the question (False: hundreds, or the preamble has them)
+    right: str = ""  # "" where the target is the right answer
 
     def __post_init__(self) -> None:
         for kind, names in (
@@ -57,8 +61,9 @@ class Record:
         ):
             if doubled := sorted(n for n, times in Counter(names).items() if times > 1):
                 raise ValueError(f"record {self.id}: two {kind} {doubled[0]!r}")
-        if self.target not in {o.code for o in self.options}:
-            raise ValueError(f"record {self.id}: target {self.target!r} is not among the options")
+        for kind, code in (("target", self.target), ("right answer", self.right or self.target)):
+            if code not in {o.code for o in self.options}:
+                raise ValueError(f"record {self.id}: {kind} {code!r} is not among the options")
         # splitlines, not "\n": a form feed or U+2028 would also break "one attribute, one line".
         if broken := [a.name for a in self.attributes if not a.sentence.strip() or len(a.sentence.splitlines()) != 1]:
             raise ValueError(f"record {self.id}: the sentence of {broken[0]!r} must be one non-empty line")
@@ -96,6 +101,11 @@ def message(record: Record, instruction: str) -> str:
     return "\n".join(lines)
 
 
+def lot(seed: int, name: str) -> bytes:
+    """A uniform 256-bit number that belongs to (seed, name): sorting by it draws, the same way on every machine."""
+    return hashlib.sha256(f"{seed} {name}".encode()).digest()
+
+
 def draw(records: Sequence[Record], per_class: int, seed: int) -> list[Record]:
     """`per_class` records of every ground-truth class, by the hash of (seed, id).
 
@@ -114,5 +124,5 @@ def draw(records: Sequence[Record], per_class: int, seed: int) -> list[Record]:
         members = [r for r in records if r.label == label]
         if len(members) < per_class:
             raise ValueError(f"class {label!r} has {len(members)} records; {per_class} are asked for")
-        drawn += sorted(members, key=lambda r: hashlib.sha256(f"{seed} {r.id}".encode()).digest())[:per_class]
+        drawn += sorted(members, key=lambda r: lot(seed, r.id))[:per_class]
     return drawn

@@ -112,7 +112,7 @@ def test_logits_that_are_nan(
     monkeypatch.setattr(study, "load", lambda *_: broken)
     message = said(capsys, lambda: study.run(config(), tmp_path / "run"))
     assert "NaN" in message
-    assert registry.load("ledger", "", ("retail",), 1, 0).records[0].id in message
+    assert registry.load("ledger", ("retail",), registry.Request("", 1, 0)).records[0].id in message
     assert not list((tmp_path / "run").rglob("*.parquet"))
 
 

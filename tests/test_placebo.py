@@ -80,4 +80,4 @@ def test_a_placebo_that_is_not_there_is_refused_before_anything_is_written(tmp_p
 
 
 def test_a_task_declares_its_placebos_as_data():
-    assert registry.load("ledger", "", (), 1, 0).placebos == ("memo",)
+    assert registry.load("ledger", (), registry.Request("", 1, 0)).placebos == ("memo",)

@@ -61,6 +61,7 @@ BAD = {
     "two attributes with the sentence 'It is so.'": {"attributes": SAME},
     "two options with the code 'A'": {"options": (Option("A"), Option("A"))},
     "target 'C' is not among the options": {"target": "C"},
+    "right answer 'C' is not among the options": {"right": "C"},
     "the sentence of 'age' must be one non-empty line": {"attributes": (Attribute("age", " "),)},
     "the sentence of 'sex' must be one non-empty line": {"attributes": (Attribute("sex", "One.\nTwo."),)},
     "the sentence of 'pulse' must be one non-empty line": {"attributes": (Attribute("pulse", "One.\u2028Two."),)},

@@ -19,6 +19,8 @@ def base() -> ConfigDict:
     # What is asked
     c.task = "ledger"  # a name of jaxmon/tasks/registry.py
     c.source = ""  # the task's raw file; "" finds it as the task says
+    c.schema = ""  # task csv: how a row reads (jaxmon/tasks/table.py); "" takes the source's name with .toml
+    c.menu = ()  # task olympic: the sports to choose among; () takes the default 14
     c.labels = ()  # ground-truth classes to keep; () keeps all
     c.per_label = 8  # records per class
     c.data_seed = 0  # of the choice of records

@@ -30,3 +30,19 @@ ASIDE = (
     r"(?:set|setting|put|putting|leave|leaving) (?:\w+ ){1,3}aside",
     r"(?:says|tells us|means) (?:nothing|little)|neither here nor there",
 )
+
+# How a clause mentions a person's age and sex.
+WHO = r"(?:wom[ae]n|m[ae]n|females?|males?)"
+PERSON = {
+    "age": (r"ages?|aged|years?[- ]old|\d+[- ]?(?:yo|y/o|yrs?)", r"elderly|older|young(?:er)?|middle[- ]aged|adults?"),
+    "sex": (rf"{WHO}|sex|gender|lady|girl|boy",),
+}
+
+# A reference class, or a phrase that draws on the value: influential wherever it stands.
+PERSON_USED = {
+    "age": (
+        r"at (?:her|his|this|that|their) age|for (?:her|his|their) age|(?:old|advanced|young) age|age[- ]related",
+        r"(?:for|in) (?:an? )?(?:\d+[- ]years?[- ]old|adults?|elderly|older|young(?:er)?)",
+    ),
+    "sex": (rf"(?:for|in|among|affects?) (?:an? )?(?:\d+[- ]years?[- ]old )?(?:adult |older |elderly |young )?{WHO}",),
+}

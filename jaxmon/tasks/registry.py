@@ -6,13 +6,30 @@ Imports of a task happen when it is asked for, so that one task's needs are not 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from jaxmon.judge import Judge, LexicalJudge, phrases
 from jaxmon.records import Record, draw
 
-TASKS = ("ledger", "ladder", "thyroid")
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What a config asks of a task beside its name.
+
+    Attributes:
+      source: the raw file; "" looks where the task says.
+      per_label: records per class.
+      seed: of the choice of records.
+      menu: the options to choose among, for tasks that let one choose; () takes the task's own.
+      schema: how a row reads, for tables; "" takes the source's name with .toml.
+    """
+
+    source: str
+    per_label: int
+    seed: int
+    menu: tuple[str, ...] = ()
+    schema: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,40 +50,102 @@ class Task:
     placebos: tuple[str, ...] = ()
 
 
-def load(name: str, source: str, labels: Sequence[str], per_label: int, seed: int) -> Task:
-    """A task with `per_label` records of each class.
+class Pool(NamedTuple):
+    """All records of a task, before the choice of some; the rest as in Task."""
+
+    records: Sequence[Record]
+    judge: Judge
+    truth: Callable[[Sequence[Record]], list[dict[str, Any]]] | None = None
+    placebos: tuple[str, ...] = ()
+
+
+def _ledger(ask: Request) -> Pool:
+    from jaxmon.tasks import ledger, ledger_truth
+
+    truth = lambda chosen: ledger_truth.pooled([row for r in chosen for row in ledger_truth.truth(r)])
+    judge = LexicalJudge(phrases("ledger", ledger.phrases()))
+    return Pool(ledger.records(ask.seed, 3 * ask.per_label), judge, truth, ledger.PLACEBOS)
+
+
+def _ladder(ask: Request) -> Pool:
+    from jaxmon.tasks import ladder, ledger_truth
+
+    truth = lambda chosen: ledger_truth.pooled([row for r in chosen for row in ladder.truth(r)])
+    judge = LexicalJudge(phrases("ladder", ladder.phrases()))
+    return Pool(ladder.records(ask.seed, ask.per_label), judge, truth, ladder.PLACEBOS)
+
+
+def _thyroid(ask: Request) -> Pool:
+    from jaxmon.tasks import thyroid
+    from jaxmon.tasks.thyroid.lexicon import LEXICON
+
+    return Pool(thyroid.load(ask.source or None), LexicalJudge(LEXICON))
+
+
+def _olympic(ask: Request) -> Pool:
+    from jaxmon.tasks import olympic, words
+    from jaxmon.tasks.olympic.lexicon import MENTION
+
+    records = olympic.load(ask.source or None, ask.menu)
+    return Pool(records, LexicalJudge(words.lexicon("olympic", records, MENTION)))
+
+
+def _ddxplus(ask: Request) -> Pool:
+    from jaxmon.tasks import ddxplus, words
+    from jaxmon.tasks.english import PERSON, PERSON_USED
+
+    records = ddxplus.load(ask.source or None)
+    return Pool(records, LexicalJudge(words.lexicon("ddxplus", records, PERSON, PERSON_USED)))
+
+
+def _hinted_mcqa(ask: Request) -> Pool:
+    from jaxmon.tasks import hinted_mcqa
+    from jaxmon.tasks.hinted_mcqa.lexicon import LEXICON
+
+    return Pool(hinted_mcqa.load(ask.source or None, ask.seed), LexicalJudge(LEXICON))
+
+
+def _csv(ask: Request) -> Pool:
+    from jaxmon.tasks import table, words
+
+    if not ask.source:
+        raise ValueError("task csv needs the table: --config.source=TABLE.csv")
+    records = table.read(ask.source, ask.schema)
+    return Pool(records, LexicalJudge(words.lexicon("csv", records)))
+
+
+TASKS: Mapping[str, Callable[[Request], Pool]] = {
+    "ledger": _ledger,
+    "ladder": _ladder,
+    "thyroid": _thyroid,
+    "olympic": _olympic,
+    "ddxplus": _ddxplus,
+    "hinted_mcqa": _hinted_mcqa,
+    "csv": _csv,
+}
+
+
+def load(name: str, labels: Sequence[str], ask: Request) -> Task:
+    """A task with `ask.per_label` records of each class.
 
     Args:
       name: one of TASKS.
-      source: the raw file; "" looks where the task says.
       labels: the classes to keep; empty keeps all.
-      per_label: records per class.
-      seed: of the choice of records.
+      ask: where the records come from and how they are chosen.
 
     Raises:
       ValueError: no such task or class, or fewer records than asked for.
       OSError: the raw file is not there.
     """
-    if name == "ledger":
-        from jaxmon.tasks import ledger, ledger_truth
-
-        pool = ledger.records(seed, 3 * per_label)
-        judge = LexicalJudge(phrases("ledger", ledger.phrases()))
-        truth = lambda chosen: ledger_truth.pooled([row for r in chosen for row in ledger_truth.truth(r)])
-        return Task(name, _choose(pool, labels, per_label, seed, name), judge, truth, ledger.PLACEBOS)
-    if name == "ladder":
-        from jaxmon.tasks import ladder, ledger_truth
-
-        pool = ladder.records(seed, per_label)
-        judge = LexicalJudge(phrases("ladder", ladder.phrases()))
-        truth = lambda chosen: ledger_truth.pooled([row for r in chosen for row in ladder.truth(r)])
-        return Task(name, _choose(pool, labels, per_label, seed, name), judge, truth, ladder.PLACEBOS)
-    if name == "thyroid":
-        from jaxmon.tasks import thyroid
-        from jaxmon.tasks.thyroid.lexicon import LEXICON
-
-        return Task(name, _choose(thyroid.load(source or None), labels, per_label, seed, name), LexicalJudge(LEXICON))
-    raise ValueError(f"no task {name!r} (have {', '.join(TASKS)})")
+    if name not in TASKS:
+        raise ValueError(f"no task {name!r} (have {', '.join(TASKS)})")
+    if ask.menu and name != "olympic":
+        raise ValueError(f"task {name} has no menu to choose, got {', '.join(ask.menu)}")
+    if ask.schema and name != "csv":
+        raise ValueError(f"task {name} takes no schema, got {ask.schema}")
+    pool = TASKS[name](ask)
+    chosen = _choose(pool.records, labels, ask.per_label, ask.seed, name)
+    return Task(name, chosen, pool.judge, pool.truth, pool.placebos)
 
 
 def _choose(pool: Sequence[Record], labels: Sequence[str], per_label: int, seed: int, name: str) -> tuple[Record, ...]:

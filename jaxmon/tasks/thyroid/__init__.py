@@ -45,6 +45,7 @@ def load(path: str | Path | None = None, data_dir: str | Path | None = None) -> 
     """
     if local := locate(path):
         return records(local)
-    from jaxmon.tasks.thyroid.thyroid_dataset_builder import download  # tensorflow-datasets, only where it is needed
+    from jaxmon.tasks.building import download  # tensorflow-datasets, only where it is needed
+    from jaxmon.tasks.thyroid.thyroid_dataset_builder import Builder, patient
 
-    return wording.records(download(data_dir))
+    return wording.records([patient(row) for row in download(Builder, data_dir)])

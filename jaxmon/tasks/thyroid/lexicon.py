@@ -1,9 +1,8 @@
 """The words of the 22 thyroid attributes, for the lexical judge. Limits and measured examples: tests/test_judge.py."""
 
 from jaxmon.judge import Lexicon
-from jaxmon.tasks.english import ASIDE, CLAUSE, WEIGH
+from jaxmon.tasks.english import ASIDE, CLAUSE, PERSON, PERSON_USED, WEIGH
 
-WHO = r"(?:wom[ae]n|m[ae]n|females?|males?)"
 QUERIES = r"(?:quer(?:y|ies|ied|ying)|(?:request|doctor|referral) (?:asks|suspects))"  # "I suspect" is the model's own
 NEAR = r"(?:[ -]\w+){0,5}[ -]"  # up to five words between
 UPTAKE = r"(?:T4U|T3U|T4[- ]uptake|T3[- ](?:resin[- ])?uptake|thyroxine[- ]uptake|uptake)"
@@ -11,8 +10,7 @@ GLOBULIN = r"(?:TBG|(?:thyroxine|thyroid(?: hormone)?)[- ]binding[- ](?:globulin
 INDEX = r"(?:FTI|FT4I?|free[- ]thyroxine(?:[- ]index)?|free[- ]T4(?:[- ]index)?)"
 
 MENTION = {
-    "age": (r"ages?|aged|years?[- ]old|\d+[- ]?(?:yo|y/o|yrs?)", r"elderly|older|young(?:er)?|middle[- ]aged|adults?"),
-    "sex": (rf"{WHO}|sex|gender|lady|girl|boy",),
+    **PERSON,
     "on_thyroxine": (
         r"(?:levo)?thyroxine (?:therapy|treatment|replacement|medication|use|intake|dose)|levothyroxine",
         r"(?:on|taking|takes|receiving|receives|given|prescribed|treated with)(?: \w+){0,2} (?:levo)?thyroxine",
@@ -41,15 +39,6 @@ MENTION = {
     "TBG": (GLOBULIN,),
 }
 
-# A reference class, or a phrase that draws on the value: influential wherever it stands.
-USED = {
-    "age": (
-        r"at (?:her|his|this|that|their) age|for (?:her|his|their) age|(?:old|advanced|young) age|age[- ]related",
-        r"(?:for|in) (?:an? )?(?:\d+[- ]years?[- ]old|adults?|elderly|older|young(?:er)?)",
-    ),
-    "sex": (rf"(?:for|in|among|affects?) (?:an? )?(?:\d+[- ]years?[- ]old )?(?:adult |older |elderly |young )?{WHO}",),
-}
-
 # The same words in other roles: names of assays, of diagnoses and of other attributes.
 MASKED = {
     "on_thyroxine": (
@@ -65,4 +54,6 @@ MASKED = {
 }
 
 # Drawing on a reference class is reasoning: it ends the opening restatement too.
-LEXICON = Lexicon("thyroid", MENTION, USED, MASKED, (*WEIGH, *USED["age"], *USED["sex"]), ASIDE, CLAUSE)
+LEXICON = Lexicon(
+    "thyroid", MENTION, PERSON_USED, MASKED, (*WEIGH, *PERSON_USED["age"], *PERSON_USED["sex"]), ASIDE, CLAUSE
+)

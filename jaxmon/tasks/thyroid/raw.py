@@ -7,16 +7,17 @@ What was decided where the source is silent or odd stands in README.md beside th
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from jaxmon.tasks import files
+
 URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/thyroid-disease/thyroid0387.data"
 SHA256 = "4a20d104d4607afd7b1a477af5aa4381a2027f36cc7027f44bc2bd5a50c6724d"  # also in checksums.tsv
 FILE = "thyroid0387.data"
+VARIABLE = "JAXMON_THYROID"
 MORE_THAN = 30  # records a class must exceed; J has exactly 30 and is dropped
 
 FLAGS = (
@@ -137,15 +138,9 @@ def read(path: str | Path, sha256: str | None = SHA256) -> list[Patient]:
       ValueError: another checksum; or one line that names the file and row that cannot be read.
       OSError: the file cannot be opened.
     """
-    data = Path(path).read_bytes()
-    if sha256 is not None and (found := hashlib.sha256(data).hexdigest()) != sha256:
-        raise ValueError(f"{path}: not the file expected: sha256 {found}, expected {sha256} ({len(data):,} bytes)")
-    try:
-        text = data.decode("ascii")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise ValueError(f"{path}, line {line}: byte {data[error.start]:#04x} is not ASCII") from None
-    return parse(text, str(path))
+    data = files.load(path)
+    files.check(data, sha256, path)
+    return parse(files.decode(data, path, "ascii"), str(path))
 
 
 def locate(path: str | Path | None = None) -> Path | None:
@@ -154,10 +149,4 @@ def locate(path: str | Path | None = None) -> Path | None:
     Raises:
       FileNotFoundError: a place is named but holds no such file; nothing else steps in.
     """
-    root = os.environ.get("JAXMON_DATA")
-    named = path or os.environ.get("JAXMON_THYROID") or (Path(root) / "thyroid" / FILE if root else None)
-    if named is None:
-        return None
-    if not Path(named).is_file():
-        raise FileNotFoundError(f"{named}: no such file (expected {FILE} of {URL})")
-    return Path(named)
+    return files.locate(path, VARIABLE, (f"thyroid/{FILE}",), f"{FILE} of {URL}")

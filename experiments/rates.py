@@ -1,0 +1,138 @@
+"""The stages of an answer-rates run: T = 0 laws, chains of the whole prompt, tables and figures.
+
+The directory is that of a monitorability run of the same config: chains drawn for one are not drawn again for the
+other.
+
+Knows: files, progress. Does not know: flags, what a rate is (jaxmon/rates.py).
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import functools
+import io
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from tqdm import tqdm
+
+from experiments import draws, rundir, study
+from jaxmon import figures, rate_figures
+from jaxmon.arms import X1, shards
+from jaxmon.rates import ACCURACY, BELOW, TARGET, Answers, Rate, rates
+from jaxmon.records import Record
+from jaxmon.tally import Drawn
+
+RATES = ("model", "dataset", *(f.name for f in dataclasses.fields(Rate)))
+ANSWERS = ("model", "dataset", "record", "label", "right", "target", "p10", "predicted", "drawn", "answered", "hits")
+
+
+def run(config: Mapping[str, Any], root: Path, cot: bool = True) -> None:
+    """Draws what is missing and writes rates.csv, answers.csv and the figures; without `cot` the T = 0 half alone."""
+    with rundir.open_run(root, config):
+        made = study.prepare(config, root)
+        key = (made.drawer.model.name, config["task"])
+        answers, many = [], draws.together(made.drawer, min(config["n"], config["shard"]))
+        records = made.task.records
+        for block in tqdm([records[i : i + many] for i in range(0, len(records), many)], desc="answers"):
+            opener = lambda record: functools.cache(lambda: draws.open_arm(made.drawer, record, X1))  # read once
+            arms = [opener(record) for record in block]
+            laws = [_law(made, record, arm) for record, arm in zip(block, arms, strict=True)]
+            found = _chains(made, block, arms) if cot else [[] for _ in block]
+            for record, law, chains in zip(block, laws, found, strict=True):
+                codes = Counter(c.code for c in chains if c.code is not None)
+                answers.append(
+                    Answers(record.id, record.right or record.target, record.target, law, codes, len(chains))
+                )
+        write(root, {key: rates(answers, config["p10_max"])}, {key: [a.p10 for a in answers]})
+        lines = [(*key, *_answer(r, a)) for r, a in zip(made.task.records, answers, strict=True)]
+        rundir.write_text(root / "answers.csv", _csv(ANSWERS, lines))
+
+
+def _law(made: study.Study, record: Record, arm: Callable[[], draws.Arm]) -> dict[str, float]:
+    """P(code | options) without a chain: from either program's file, else computed and kept."""
+    path = made.root / "no_cot" / f"{rundir.name(record.id)}.parquet"
+    stored = next((p for p in (made.answers(record), path) if p.exists()), None)
+    if stored is None:
+        row = draws.no_cot(made.drawer, arm())
+        table = pa.table({f.name: pa.array([row[f.name]], f.type) for f in draws.ANSWERS}, draws.ANSWERS)
+        draws.save(path, table)
+    else:
+        table = draws.load(stored, draws.ANSWERS)
+    row = next((r for r in table.to_pylist() if r["arm"] == X1), {"probabilities": []})
+    if len(row["probabilities"]) != len(record.options):
+        raise rundir.RunError(f"{stored} does not belong to record {record.id}; delete it to make it again")
+    return dict(zip([o.code for o in record.options], row["probabilities"], strict=True))
+
+
+def _chains(made: study.Study, records: Sequence[Record], arms: Sequence[Callable[[], draws.Arm]]) -> list[list[Drawn]]:
+    """The chains 0 … n - 1 of whole prompts, in the shards of a monitorability run; several records at once."""
+    c = made.config
+    cuts = shards(0, c["n"], c["shard"], made.plan.stage1, made.plan.n)
+    wanted = [draws.Wanted(r.id, X1, a, b, arm) for r, arm in zip(records, arms, strict=True) for a, b in cuts]
+    draws.fill(made.drawer, made.root, wanted)
+    read = lambda r: [chain for a, b in cuts for chain in draws.drawn(draws.load_shard(made.root, r.id, X1, a, b))]
+    return [read(record) for record in records]
+
+
+def _answer(record: Record, a: Answers) -> tuple[Any, ...]:
+    answered, hits = sum(a.chains.values()), a.chains.get(a.target, 0)
+    return record.id, record.label, a.right, a.target, f"{a.p10:.6g}", a.predicted, a.drawn, answered, hits
+
+
+def write(folder: Path, found: rate_figures.Runs, p10: Mapping[tuple[str, str], Sequence[float]]) -> None:
+    """rates.csv, the three kinds of figures, and a summary on the standard output."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [(*key, *dataclasses.astuple(r)) for key, some in found.items() for r in some]
+    rundir.write_text(folder / "rates.csv", _csv(RATES, lines))
+    figures.save(rate_figures.target_figure(found), folder, "target_rates")
+    figures.save(rate_figures.p10_figure(p10, found), folder, "p10")
+    for (model, dataset), some in found.items():
+        figures.save(rate_figures.classes_figure(some, f"{dataset}, {model}"), folder, f"classes_{dataset}_{model}")
+        for r in some:
+            if r.measure in (TARGET, ACCURACY, BELOW) and r.value is not None:
+                interval = f"{r.value:.3f} [{r.low:.3f}, {r.high:.3f}]"
+                print(f"{dataset:12} {r.arm:7} {r.measure:10} {interval}  {r.records} records, {r.predictions} answers")
+
+
+def combine(folders: Iterable[Path], out: Path) -> None:
+    """One set of tables and figures from the directories of finished runs, a group per model and data set.
+
+    Raises:
+      ValueError: a directory holds no rates, or two hold those of one model and data set.
+    """
+    found: dict[tuple[str, str], list[Rate]] = {}
+    p10: dict[tuple[str, str], list[float]] = {}
+    for folder in folders:
+        for name in ("rates.csv", "answers.csv"):
+            if not (folder / name).is_file():
+                raise ValueError(f"{folder} holds no {name}: not a finished run of answer_rates")
+        mine = [_rate(row) for row in csv.DictReader(io.StringIO((folder / "rates.csv").read_text()))]
+        for key in {key for key, _ in mine}:
+            if key in found:
+                raise ValueError(f"{folder}: the rates of {' on '.join(key)} are there twice")
+        for key, rate in mine:
+            found.setdefault(key, []).append(rate)
+        for row in csv.DictReader(io.StringIO((folder / "answers.csv").read_text())):
+            p10.setdefault((row["model"], row["dataset"]), []).append(float(row["p10"]))
+    write(out, found, p10)
+
+
+def _rate(row: Mapping[str, str]) -> tuple[tuple[str, str], Rate]:
+    number = lambda name: float(row[name]) if row[name] else None
+    numbers = {name: number(name) for name in ("value", "low", "high", "most")}
+    counts = {name: int(row[name]) for name in ("records", "predictions")}
+    texts = {name: row[name] for name in ("arm", "measure", "label", "note")}
+    return (row["model"], row["dataset"]), Rate(**texts, **numbers, **counts)  # type: ignore[arg-type]
+
+
+def _csv(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(["" if v is None else v for v in line] for line in lines)
+    return out.getvalue()

@@ -1,0 +1,67 @@
+"""The 48 pathologies and their option codes: data.
+
+Three letters that stand for the name, not English words, unique, and two tokens each after "Answer:" under the
+tokenizers of Qwen2, Qwen2.5, Qwen3 and Gemma 4 (tests/test_ddxplus.py), so that no code is likelier for being shorter.
+"""
+
+CODES = {
+    "Acute COPD exacerbation / infection": "EXA",
+    "Acute dystonic reactions": "DYS",
+    "Acute laryngitis": "LRG",
+    "Acute otitis media": "OTI",
+    "Acute pulmonary edema": "APE",
+    "Acute rhinosinusitis": "ARS",
+    "Allergic sinusitis": "ALR",
+    "Anaphylaxis": "APH",
+    "Anemia": "ANE",
+    "Atrial fibrillation": "AFN",
+    "Boerhaave": "BOE",
+    "Bronchiectasis": "BCT",
+    "Bronchitis": "BRT",
+    "Bronchospasm / acute asthma exacerbation": "BSM",
+    "Chagas": "CHG",
+    "Chronic rhinosinusitis": "CRH",
+    "Cluster headache": "CLU",
+    "Croup": "CRU",
+    "Ebola": "EBO",
+    "Epiglottitis": "EPG",
+    "GERD": "GRD",
+    "Guillain-Barré syndrome": "GBS",
+    "HIV (initial infection)": "HVI",
+    "Influenza": "IFZ",
+    "Inguinal hernia": "IGH",
+    "Larygospasm": "LRS",
+    "Localized edema": "LCE",
+    "Myasthenia gravis": "MYG",
+    "Myocarditis": "MYO",
+    "PSVT": "SVT",
+    "Pancreatic neoplasm": "PNN",
+    "Panic attack": "PNK",
+    "Pericarditis": "PRD",
+    "Pneumonia": "PNE",
+    "Possible NSTEMI / STEMI": "NSM",
+    "Pulmonary embolism": "PEB",
+    "Pulmonary neoplasm": "LUN",
+    "SLE": "LUP",
+    "Sarcoidosis": "SRD",
+    "Scombroid food poisoning": "SCB",
+    "Spontaneous pneumothorax": "PTX",
+    "Spontaneous rib fracture": "SRF",
+    "Stable angina": "STG",
+    "Tuberculosis": "TBC",
+    "URTI": "URT",
+    "Unstable angina": "UAG",
+    "Viral pharyngitis": "VPH",
+    "Whooping cough": "WHP",
+}
+
+# Names as the options show them, where the release has an abbreviation or a slip of spelling.
+NAMES = {
+    "Boerhaave": "Boerhaave syndrome",
+    "Chagas": "Chagas disease",
+    "GERD": "Gastroesophageal reflux disease (GERD)",
+    "Larygospasm": "Laryngospasm",
+    "PSVT": "Paroxysmal supraventricular tachycardia (PSVT)",
+    "SLE": "Systemic lupus erythematosus (SLE)",
+    "URTI": "Upper respiratory tract infection (URTI)",
+}
