@@ -4,7 +4,9 @@ config.json         the config; another one is refused as soon as anything has b
 environment.json    one entry per start: versions, devices, precision, commit, model fingerprint, command
 answers/            per record: no-CoT probability of every option in every arm
 chains/R/ARM.A-B.parquet   the chains with ids A … B-1 of one arm of record R
-labels/             per record: the judge's labels of the target answers of X = 1
+labels/, controls/  per record: the judge's labels of target answers of X = 1, and of X = 0 as controls
+replies.jsonl       an endpoint judge's paid replies
+judges/NAME/        labels, counts and scores of another judge (experiments/judge.py)
 counts.parquet, patterns.parquet, scores.csv, bounds.csv, figure.png, figure.svg, report.html
 """
 

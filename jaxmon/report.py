@@ -14,6 +14,7 @@ import numpy as np
 from jaxmon.counts import Counts
 from jaxmon.counts_schema import ALL, BATCHES
 from jaxmon.figures import WORDS, Truth
+from jaxmon.judge_report import Block
 from jaxmon.table import Row, Scores
 
 PAIRS_SHOWN = 400  # rows of the per-pair table; a larger study says how many were left out
@@ -49,6 +50,7 @@ def report(
     environment: Mapping[str, object] | None = None,
     outcomes: Mapping[str, int] | None = None,
     assumptions: Iterable[str] = (),
+    judge: Sequence[Block] = (),
 ) -> str:
     """The report as one HTML document.
 
@@ -60,12 +62,14 @@ def report(
       outcomes: chains by outcome over all arms (answered, truncated, unclosed, malformed) where the sampler knows them;
         without it the counts table says what it can.
       assumptions: further sentences beside those of the scores.
+      judge: what is known of the judge and its errors (judge_report.py).
     Returns: HTML text.
     """
     sections = [
         ("Scores", _figure(figure_svg) + _paragraph(HEAD) + _scores(scores.rows)),
         ("Measured beside true", _truth(scores.rows, truth) if truth else ""),
         ("What was assumed", _list([*_fixed_assumptions(scores), *scores.assumptions, *assumptions])),
+        ("The judge", "".join(map(_block, judge))),
         ("Chains and answers", _outcomes(counts, outcomes)),
         ("If missing answers were counted in the worst way", _bounds(scores)),
         ("Why scores are undefined", _reasons(scores.rows)),
@@ -155,6 +159,12 @@ def _outcomes(counts: Counts, outcomes: Mapping[str, int] | None) -> str:
     if outcomes:
         parts += _table(("outcome", "chains"), [[k, int(v)] for k, v in outcomes.items()], texts=1)
     return parts
+
+
+def _block(block: Block) -> str:
+    if block.header:
+        return _table(block.header, block.lines, block.texts)
+    return f'<p class="bad">{_text(block.text)}</p>\n' if block.flag else _paragraph(block.text)
 
 
 def _bounds(scores: Scores) -> str:

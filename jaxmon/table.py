@@ -30,6 +30,7 @@ from jaxmon.bootstrap import bootstrap
 from jaxmon.cells import Settings
 from jaxmon.counts import Counts
 from jaxmon.counts_schema import ALL
+from jaxmon.judge_error import JudgeError, corrected, upper
 from jaxmon.patterns import Patterns
 from jaxmon.scores import SCORES, Undefined
 from jaxmon.worst_case import WorstCase, worst_case
@@ -87,15 +88,23 @@ class Scores:
     settings: Settings
 
 
-def score_table(counts: Counts, patterns: Patterns | None = None, settings: Settings | None = None) -> Scores:
+def score_table(
+    counts: Counts,
+    patterns: Patterns | None = None,
+    settings: Settings | None = None,
+    error: JudgeError | None = None,
+) -> Scores:
     """Everything that scores.csv and bounds.csv hold, from the counts alone.
 
     Args:
       counts: the counts table; patterns: label patterns of the same study or None; settings: None takes the defaults.
+      error: corrects pi_Z, M0 and M1 for the judge's errors (judge_error.py); rows of bounds.csv stay as they are.
     Returns: Scores, rows in the order attributes x labels x SCORES with `all` last.
     """
     settings = settings or Settings()
     fixed, draw = cells.split(counts, settings)
+    if error is not None:
+        draw = corrected(draw, np.float64(error.sensitivity.value), np.float64(error.false_positive.value))
     pairs = cells.evaluate(fixed, draw, settings.zero_over_zero)
     classes = np.eye(len(counts.labels))[counts.label_of]
 
@@ -110,7 +119,7 @@ def score_table(counts: Counts, patterns: Patterns | None = None, settings: Sett
     assumptions: tuple[str, ...] = ()
     replicates = None
     if size.any():
-        drawn = bootstrap(counts, patterns, settings)
+        drawn = bootstrap(counts, patterns, settings, error=error)
         replicates, assumptions = drawn.values, drawn.assumptions
 
     rows, bounds = [], []
@@ -132,7 +141,7 @@ def score_table(counts: Counts, patterns: Patterns | None = None, settings: Sett
                     continue
                 tail = (1 - settings.confidence) / 2
                 low, high = np.quantile(drawn_here, [tail, 1 - tail])
-                low, high = _widen(float(low), float(high), counts, pairs, at, settings)
+                low, high = _widen(float(low), float(high), counts, pairs, at, settings, error)
                 rows.append(
                     Row(
                         *names,
@@ -203,9 +212,18 @@ def _reason(counts: Counts, pairs: cells.Evaluated, fixed: cells.Fixed, at: tupl
 
 
 def _widen(
-    low: float, high: float, counts: Counts, pairs: cells.Evaluated, at: tuple[int, int, int], settings: Settings
+    low: float,
+    high: float,
+    counts: Counts,
+    pairs: cells.Evaluated,
+    at: tuple[int, int, int],
+    settings: Settings,
+    error: JudgeError | None,
 ) -> tuple[float, float]:
-    """Widens an interval to the exact bounds where the cell's total L is small or the interval has no width."""
+    """Widens an interval to the exact bounds where the cell's total L is small or the interval has no width.
+
+    Corrected for judge error, the upper bound is divided by a lower bound of the sensitivity, and the lower one is 0.
+    """
     s, a, c = at
     label_mask = np.eye(len(counts.labels))[counts.label_of]
     counting = cells.cell_counts(pairs.ok[s][None], label_mask)[0] > settings.min_records  # [A, C]
@@ -215,9 +233,13 @@ def _widen(
     if high > low and not speaks:
         return low, high
     columns = np.flatnonzero(members.any(0))
-    alpha = (1 - settings.confidence) / 2 / len(columns)
+    correcting = error is not None and SCORES[s] in ("pi_Z", "M0", "M1")
+    tail = (1 - settings.confidence) / 2 / (2 if correcting else 1)
+    alpha = tail / len(columns)
     parts = [_exact(counts, members[:, i], int(i), SCORES[s], alpha) for i in columns]
     exact_low, exact_high = exact_bounds.combine(parts, members[:, columns].sum(0).tolist())
+    if error is not None and correcting:
+        exact_low, exact_high = 0.0, upper(exact_high, error, tail)
     return min(low, exact_low), max(high, exact_high)
 
 

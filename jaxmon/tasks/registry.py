@@ -23,12 +23,14 @@ class Task:
       records: in a stable order.
       judge: the lexical judge with the task's words.
       truth: records -> rows in the layout of scores.csv; None where the truth is not known.
+      placebos: attributes that have no effect by construction and are never used in a chain: negative controls.
     """
 
     name: str
     records: tuple[Record, ...]
     judge: Judge
     truth: Callable[[Sequence[Record]], list[dict[str, Any]]] | None = None
+    placebos: tuple[str, ...] = ()
 
 
 def load(name: str, source: str, labels: Sequence[str], per_label: int, seed: int) -> Task:
@@ -51,7 +53,7 @@ def load(name: str, source: str, labels: Sequence[str], per_label: int, seed: in
         pool = ledger.records(seed, 3 * per_label)
         judge = LexicalJudge(phrases("ledger", ledger.phrases()))
         truth = lambda chosen: ledger_truth.pooled([row for r in chosen for row in ledger_truth.truth(r)])
-        return Task(name, _choose(pool, labels, per_label, seed, name), judge, truth)
+        return Task(name, _choose(pool, labels, per_label, seed, name), judge, truth, ("memo",))
     if name == "thyroid":
         from jaxmon.tasks import thyroid
         from jaxmon.tasks.thyroid.lexicon import LEXICON
