@@ -116,7 +116,7 @@ class EndpointJudge:
             again(self._attempt, record, message)
         except ServerError as error:
             tries = f" (attempt {s.retries + 1} of {s.retries + 1})" if isinstance(error, _Transient) else ""
-            raise ServerError(f"judge {self.name}, record {record.id}: {s.scrub(str(error))}{tries}") from None
+            raise ServerError(f"judge {self.name}, record {record.id}: {error}{tries}") from None
 
     def _pause(self, state: tenacity.RetryCallState) -> float:
         grown = tenacity.wait_random_exponential(multiplier=self._wait, max=LONGEST_WAIT)(state)
@@ -143,10 +143,10 @@ class EndpointJudge:
                     return
                 self._kept.settle(attempt)
                 if not self._ladders.down(form, error):
-                    raise _read_status(error) from None
+                    raise _read_status(error, s.scrub) from None
             except (openai.OpenAIError, ValueError) as error:  # no answer, or one that is no completion
                 self._kept.settle(attempt, lost=True)
-                raise _Transient(f"no usable answer ({type(error).__name__}: {error})") from None
+                raise _Transient(s.scrub(f"no usable answer ({type(error).__name__}: {error})")) from None
             except BaseException:
                 self._kept.settle(attempt, lost=True)
                 raise
@@ -227,9 +227,9 @@ def _refusal(error: openai.APIStatusError) -> str:
     return min(codes, default="")
 
 
-def _read_status(error: openai.APIStatusError) -> ServerError:
-    """An error status as what to do about it."""
-    what = f"HTTP {error.status_code}: {error.message}"
+def _read_status(error: openai.APIStatusError, scrub: Callable[[str], str]) -> ServerError:
+    """An error status as what to do about it; `scrub` takes the key out of what the server says."""
+    what = scrub(f"HTTP {error.status_code}: {error.message}")
     code = {str(error.code), str(error.type)}
     if (error.status_code in AGAIN or error.status_code >= 500) and EXHAUSTED not in code:
         return _Transient(what, _seconds(error.response.headers.get("retry-after", "")))
