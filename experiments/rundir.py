@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatch
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 from urllib.parse import quote
 
 PACKAGES = ("jax", "jaxlib", "flax", "numpy", "scipy", "transformers", "tokenizers", "pyarrow", "gguf", "safetensors")
@@ -68,11 +68,7 @@ def open_run(root: Path, config: Mapping[str, Any]) -> Any:
     there_already = {p.name for p in root.iterdir() if not fnmatch(p.name, STALE)}
     if not file.exists() and there_already - {".lock"}:
         raise RunError(f"{root} is not empty and holds no config.json: not a run directory")
-    lock = (root / ".lock").open("a")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise RunError(f"{root} is in use by another process") from None
+    held = lock(root)
     if there_already - {".lock", "config.json", "environment.json"}:
         there = _read_json(file, dict)
         here = json.loads(json.dumps(config))
@@ -84,7 +80,22 @@ def open_run(root: Path, config: Mapping[str, Any]) -> Any:
         write_text(file, json.dumps(config, indent=1, sort_keys=True) + "\n")
     for stale in root.rglob(STALE):  # left by a killed process; the lock says that none is at work
         stale.unlink(missing_ok=True)
-    return lock
+    return held
+
+
+def lock(root: Path) -> TextIO:
+    """Locks a run directory for as long as the returned file is open.
+
+    Raises:
+      RunError: another process has it.
+    """
+    held = (root / ".lock").open("a")
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        held.close()
+        raise RunError(f"{root} is in use by another process") from None
+    return held
 
 
 def environment(fingerprint: str, precision: str) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class Study:
 
 def run(config: Mapping[str, Any], root: Path) -> None:
     """The whole job, in order; each stage reads what the one before it has written."""
-    with rundir.open_run(root, config), reopened(config, root, root) as study:
+    with rundir.open_run(root, config), reopened(config, root) as study:
         sample(study, prepare(study))
         judge(study)
         for line in score(study, count(study)):
@@ -80,8 +80,11 @@ def run(config: Mapping[str, Any], root: Path) -> None:
 
 
 @contextmanager
-def reopened(config: Mapping[str, Any], root: Path, out: Path) -> Iterator[Study]:
+def reopened(config: Mapping[str, Any], root: Path, beside: bool = False) -> Iterator[Study]:
     """A study without its model: its records, and its judge, ready.
+
+    Args:
+      beside: labels and what follows from them go below judges/NAME, not into the run itself.
 
     Raises:
       ValueError: one line on what is wrong with records or judge.
@@ -90,7 +93,8 @@ def reopened(config: Mapping[str, Any], root: Path, out: Path) -> Iterator[Study
     task = registry.load(c["task"], c["source"], c["labels"], c["per_label"], c["data_seed"])
     studied = registry.studied(task, c["attributes"])
     task = dataclasses.replace(task, records=tuple(r for r in task.records if studied[r.id]))  # no attribute, no arms
-    with judges.opened(c["judge"], task, c["judge_model"], out / "replies.jsonl") as judge:
+    with judges.opened(c["judge"], task, c["judge_model"], root / "replies.jsonl") as judge:
+        out = root / "judges" / rundir.name(judge.name) if beside else root
         yield Study(config, root, out, task, studied, judge)
 
 
