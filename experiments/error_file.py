@@ -19,7 +19,7 @@ RATES = ("sensitivity", "false_positive")
 
 
 def write(path: Path, error: JudgeError, labels: tuple[int, int], reference: str) -> None:
-    """Writes the file, whole or not at all; `labels` are the numbers before the design effect, in the order of RATES."""
+    """Writes the file, whole or not at all; `labels`: numbers before the design effect, in the order of RATES."""
     rates = {
         name: {"k": rate.k, "n": rate.n, "labels": count}
         for name, rate, count in zip(RATES, (error.sensitivity, error.false_positive), labels, strict=True)

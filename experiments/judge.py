@@ -1,11 +1,11 @@
-"""Labels a finished run with another judge and scores it again: no model is loaded but a judge's own, and no GPU needed.
+"""Labels a finished run with another judge and scores it again: no model is loaded but a judge's own, no GPU needed.
 
     python -m experiments.judge --workdir=RUN --judge=endpoint
     python -m experiments.judge --workdir=RUN --judge=lexical --judge_error=judge_error.json
 
 The run's own labels and scores stay as they are; those of the judge go to RUN/judges/NAME (rubric and judge are in
-every file of labels), in the layout of the run itself. The same command resumes. Server, key, prices and spending cap of
-an endpoint judge come from the environment: experiments/judges/settings.py.
+every file of labels), in the layout of the run itself. The same command resumes. Server, key, prices and spending cap
+of an endpoint judge come from the environment: experiments/judges/settings.py.
 """
 
 from __future__ import annotations

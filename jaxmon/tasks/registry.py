@@ -51,14 +51,33 @@ def load(name: str, source: str, labels: Sequence[str], per_label: int, seed: in
         from jaxmon.tasks import ledger, ledger_truth
 
         pool = ledger.records(seed, 3 * per_label)
-        judge = LexicalJudge(phrases("ledger", ledger.phrases()))
         truth = lambda chosen: ledger_truth.pooled([row for r in chosen for row in ledger_truth.truth(r)])
-        return Task(name, _choose(pool, labels, per_label, seed, name), judge, truth, ("memo",))
+        return Task(name, _choose(pool, labels, per_label, seed, name), _lexical(name), truth, ("memo",))
     if name == "thyroid":
         from jaxmon.tasks import thyroid
+
+        return Task(name, _choose(thyroid.load(source or None), labels, per_label, seed, name), _lexical(name))
+    raise ValueError(f"no task {name!r} (have {', '.join(TASKS)})")
+
+
+def without_records(name: str) -> Task:
+    """A task's words alone, for chains that come with their own records.
+
+    Raises:
+      ValueError: no such task.
+    """
+    return Task(name, (), _lexical(name))
+
+
+def _lexical(name: str) -> Judge:
+    if name == "ledger":
+        from jaxmon.tasks import ledger
+
+        return LexicalJudge(phrases("ledger", ledger.phrases()))
+    if name == "thyroid":
         from jaxmon.tasks.thyroid.lexicon import LEXICON
 
-        return Task(name, _choose(thyroid.load(source or None), labels, per_label, seed, name), LexicalJudge(LEXICON))
+        return LexicalJudge(LEXICON)
     raise ValueError(f"no task {name!r} (have {', '.join(TASKS)})")
 
 
