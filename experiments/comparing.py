@@ -97,9 +97,9 @@ def _compare(raters: Mapping[str, Ratings], out: Path) -> list[str]:
         notes += [f"{' / '.join(group)}, {view}: {flag}" for flag in found.flags]
     first, *others = raters
     for other in others:
-        numbers = [[LABELS.find(raters[r][item]) for item in common] for r in (first, other)]
-        if min(numbers[0]) >= 0:
-            lines += ["", *_confusion(first, other, confusion(*map(np.array, numbers)))]
+        down, across = (np.array([LABELS.find(raters[r][item]) for item in common]) for r in (first, other))
+        if down.min() >= 0:
+            lines += ["", *_confusion(first, other, confusion(down, across))]
     out.mkdir(parents=True, exist_ok=True)
     rundir.write_text(out / "agreement.json", json.dumps(rows, indent=1) + "\n")
     return [*lines, *notes]

@@ -4,11 +4,11 @@
     python -m experiments.judge_agreement --gold=mine.jsonl --judges=lexical,endpoint --workdir=runs/agreement
 
 Prints, for all three labels and for INFLUENTIAL against the rest (what enters the scores), raw agreement, Cohen's and
-Fleiss' kappa, Gwet's AC1 and AC2 with 95 % intervals over chains, confusion tables, sensitivity and false-positive rate,
-and flags where a coefficient misleads. Writes agreement.json, and one error file per judge for --judge_error of
-experiments.judge and experiments.score. Unreadable replies count as disagreement in the raw share of each judge
-with the reference, and are left out of the coefficients, with their number. Finished runs are compared with
---runs=RUN/labels,RUN/judges/NAME/labels (folders of labels of the same chains) in place of --gold.
+Fleiss' kappa, Gwet's AC1 and AC2 with 95 % intervals over chains, confusion tables, sensitivity and false-positive
+rate, and flags where a coefficient misleads. Labels that a judge's reply did not state are left out of all of these;
+their number stands in the column `?`. Writes agreement.json, and one file of error rates per judge for --judge_error of
+experiments.judge and experiments.score. Labels of one run by several judges are compared with each other by
+--runs=RUN/labels,RUN/judges/NAME/labels in place of --gold.
 """
 
 from __future__ import annotations

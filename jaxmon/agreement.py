@@ -1,6 +1,6 @@
 """Do judges agree? Raw agreement, Cohen's and Fleiss' kappa, Gwet's AC1 and AC2, with intervals over chains.
 
-All chance-corrected coefficients are (p_a - p_e) / (1 - p_e) and differ in p_e, what two raters would agree on by chance:
+All chance-corrected coefficients are (p_a - p_e) / (1 - p_e) and differ in p_e, the agreement of two raters by chance:
     Cohen    the product of the two raters' own label shares, summed over labels        (statsmodels)
     Fleiss   the square of the shares of all raters together                            (statsmodels)
     AC1      sum_k q_k (1 - q_k) / (K - 1), q_k the share of all raters together        (Gwet 2008)

@@ -3,9 +3,11 @@
 With sensitivity Se = P(judge says INFLUENTIAL | it is) and false-positive rate F = 1 - specificity, a true rate pi is
 seen as Se pi + F (1 - pi), so that
 
-    pi_Z corrected = (L/J - F) / (Se - F), clipped to [0, 1].
+    pi_Z corrected = (L/J - F) / (Se - F).
 
-It is applied to every pair of record and attribute before R divides it. The uncertainty of Se and F joins the
+It is applied to every pair of record and attribute before R divides it, and a pair's rate may leave [0, 1]; only the
+means over pairs are clipped (table.py). Clipped pair by pair, an attribute that is never said would come out positive:
+half of the noise is below 0. The uncertainty of Se and F joins the
 bootstrap: each replicate draws them anew from Beta(k + 1/2, n - k + 1/2). Labels of one chain are not independent, so k
 and n are counts divided by the design effect of chains as clusters (as in Korn & Graubard 1998).
 
@@ -88,11 +90,11 @@ def clustered(k: np.ndarray, n: np.ndarray) -> Rate:
 
 
 def corrected(draw: Draw, sensitivity: Any, false_positive: Any, xp: ModuleType = np) -> Draw:
-    """The draw with L replaced by J times the corrected rate; where Se <= F nothing is defined, and L is NaN."""
+    """The draw with L replaced by J times the corrected rate, which may leave [0, J]; NaN where Se <= F."""
     one = xp.ones_like(draw.judged)
     seen = draw.articulated / xp.maximum(draw.judged, one)
     gap = sensitivity - false_positive
-    rate = xp.clip((seen - false_positive) / xp.where(gap > 0, gap, xp.ones_like(gap)), 0, 1)
+    rate = (seen - false_positive) / xp.where(gap > 0, gap, xp.ones_like(gap))
     return draw._replace(articulated=xp.where(gap > 0, draw.judged * rate, draw.judged * xp.nan))
 
 
@@ -106,7 +108,7 @@ def drawn(key: jax.Array, betas: jax.Array) -> tuple[jax.Array, jax.Array]:
 def upper(high: float, error: JudgeError, alpha: float) -> float:
     """An upper bound on a mean of corrected rates (or of M) from one of raw ones: high / Se_low.
 
-    (pi - F)/(Se - F) <= pi/Se wherever pi <= Se, and both are clipped at 1. Se_low is exact, wrong at most alpha.
+    (pi - F)/(Se - F) <= pi/Se wherever pi <= Se. Se_low is exact, wrong at most alpha.
     """
     low, _ = clopper_pearson(error.sensitivity.k, error.sensitivity.n, alpha)
     return min(1.0, high / float(low)) if low > 0 else 1.0

@@ -142,14 +142,17 @@ def score_table(
                 tail = (1 - settings.confidence) / 2
                 low, high = np.quantile(drawn_here, [tail, 1 - tail])
                 low, high = _widen(float(low), float(high), counts, pairs, at, settings, error)
+                here = float(value[at])
+                if error is not None and score in ("pi_Z", "M0", "M1"):  # a corrected mean may lie outside
+                    here, low, high = (float(np.clip(x, 0, 1)) for x in (here, low, high))
                 rows.append(
                     Row(
                         *names,
-                        float(value[at]),
+                        here,
                         float(raw[at]) if raw_size[at] else None,
                         float(drawn_here.std(ddof=1)),
-                        min(low, float(value[at])),
-                        max(high, float(value[at])),
+                        min(low, here),
+                        max(high, here),
                         n,
                         float(excess[at]),
                         f_valid,
