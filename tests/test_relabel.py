@@ -63,7 +63,8 @@ def test_an_endpoint_labels_a_finished_run_without_a_model(finished: Path, tmp_p
     assert "cost at most" in (out / "report.html").read_text()
     lines = comparing.compare_runs([finished / "labels", out / "labels"], tmp_path)
     assert "1.000 [1.00, 1.00]" in lines[1]
-    assert set(pq.read_table(next((out / "labels").glob("*")), partitioning=None).column("judge").to_pylist()) == {"endpoint:m/1"}  # fmt: skip
+    labels = pq.read_table(next((out / "labels").glob("*")), partitioning=None)
+    assert set(labels.column("judge").to_pylist()) == {"endpoint:m/1"}
 
 
 def test_a_subsample_is_judged_and_counted(finished: Path):
@@ -88,5 +89,5 @@ def test_labels_of_another_judge_are_not_mixed_in(finished: Path):
 
 
 def test_what_is_no_finished_run_is_said_in_one_line(tmp_path: Path):
-    with pytest.raises(ValueError, match="is no finished run: it lacks config.json"):
+    with pytest.raises(ValueError, match=r"is no finished run: it lacks config\.json"):
         relabel.relabel(tmp_path, FIELDS)
