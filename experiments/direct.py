@@ -62,18 +62,18 @@ class Pair(NamedTuple):
 
 def run(config: Mapping[str, Any], root: Path) -> None:
     """The monitorability run, finished or not, is finished first; then each stage reads what is there."""
-    with rundir.open_run(root, config):
-        opened = study.prepare(config, root)
-        study.sample(opened)
+    with rundir.open_run(root, config), study.reopened(config, root) as opened:
+        drawer = study.prepare(opened)
+        study.sample(opened, drawer)
         study.judge(opened)
         ended = study.count(opened)
         pairs = qualifying(opened)
         for pair in tqdm(pairs, unit="pair", desc="early answers and windows"):
-            _once(_path(opened, "direct", pair), EARLY, lambda pair=pair: early_answers(opened, pair))
+            _once(_path(opened, "direct", pair), EARLY, lambda pair=pair: early_answers(opened, drawer, pair))
             if config["windows"]:
-                _once(_path(opened, "windows", pair), WINDOWS, lambda pair=pair: windows(opened, pair))
+                _once(_path(opened, "windows", pair), WINDOWS, lambda pair=pair: windows(opened, drawer, pair))
         found = effects(opened, pairs)
-        for line in report(opened, found):
+        for line in report(opened, found, drawer.model.config.windows):
             print(line)
         study.score(opened, ended)
     print(f"report: {root / 'report.html'}")
@@ -99,10 +99,10 @@ def qualifying(opened: study.Study) -> list[Pair]:
     return [Pair(by_id[table.records[r]], table.attributes[a], float(te[r, a])) for r, a in np.argwhere(good)]
 
 
-def _open(opened: study.Study, pair: Pair) -> tuple[draws.Arm, draws.Arm]:
+def _open(drawer: draws.Drawer, pair: Pair) -> tuple[draws.Arm, draws.Arm]:
     """The pair's prompts without and with the sentence, read."""
     shown = arms(pair.record, [pair.name])
-    return tuple(draws.open_arm(opened.drawer, shown[name], name) for name in (x0(pair.name), X1))  # type: ignore[return-value]
+    return tuple(draws.open_arm(drawer, shown[name], name) for name in (x0(pair.name), X1))  # type: ignore[return-value]
 
 
 def _chains(opened: study.Study, pair: Pair, count: int) -> list[dict[str, Any]]:
@@ -112,15 +112,14 @@ def _chains(opened: study.Study, pair: Pair, count: int) -> list[dict[str, Any]]
     return [row for table in tables for row in table.to_pylist()][:count]
 
 
-def early_answers(opened: study.Study, pair: Pair) -> dict[str, list[Any]]:
+def early_answers(opened: study.Study, drawer: draws.Drawer, pair: Pair) -> dict[str, list[Any]]:
     """Early answers of a pair's X = 0 chains under both prompts, as columns of EARLY; without a thought they drop out.
 
     Raises:
       ValueError: the forced answer does not fit behind the longest chain, or logits are NaN.
     """
-    drawer, c = opened.drawer, opened.config
-    model = drawer.model
-    before, after = _open(opened, pair)
+    c, model = opened.config, drawer.model
+    before, after = _open(drawer, pair)
     decode = lambda ids: model.tokenizer.decode(list(ids), skip_special_tokens=False)
     rows = _chains(opened, pair, c["direct_chains"])
     spans = [early.span(row["tokens"], decode, row["thought"]) for row in rows]
@@ -171,14 +170,13 @@ def early_answers(opened: study.Study, pair: Pair) -> dict[str, list[Any]]:
     return out
 
 
-def windows(opened: study.Study, pair: Pair) -> dict[str, list[Any]]:
+def windows(opened: study.Study, drawer: draws.Drawer, pair: Pair) -> dict[str, list[Any]]:
     """Target answers of X = 0 chains with the sentence shown during a window, as columns of WINDOWS.
 
     Every window draws the same chains by the same names: up to its first step they are those of X = 0.
     """
-    drawer, c = opened.drawer, opened.config
-    model = drawer.model
-    before, after = _open(opened, pair)
+    c, model = opened.config, drawer.model
+    before, after = _open(drawer, pair)
     rows = _chains(opened, pair, c["window_chains"])
     longest = max((len(row["tokens"]) for row in rows), default=1)
     starts = np.linspace(0, longest, c["window_starts"], endpoint=False).astype(int)  # aligned over records
@@ -237,7 +235,7 @@ def effects(opened: study.Study, pairs: Sequence[Pair]) -> list[Effects]:
     return found
 
 
-def report(opened: study.Study, found: Sequence[Effects]) -> list[str]:
+def report(opened: study.Study, found: Sequence[Effects], sight: Sequence[int | None]) -> list[str]:
     """Writes tables, figures and the report's section; returns the lines to print."""
     root, c = opened.root, opened.config
     rows = [direct_report.summary(e, c["replicates"], c["seed"]) for e in found]
@@ -248,7 +246,7 @@ def report(opened: study.Study, found: Sequence[Effects]) -> list[str]:
     for stem, figure in drawings.items():
         figures.save(figure, root, stem)
     drawn = {stem: figures.svg(figure) for stem, figure in drawings.items()}
-    section = direct_report.section(rows, drawn, found, opened.drawer.model.config.windows)
+    section = direct_report.section(rows, drawn, found, sight)
     (root / "sections").mkdir(exist_ok=True)
     rundir.write_text(root / "sections" / "direct.html", section)
     return direct_report.lines(rows)

@@ -33,16 +33,16 @@ ANSWERS = ("model", "dataset", "record", "label", "right", "target", "p10", "pre
 
 def run(config: Mapping[str, Any], root: Path, cot: bool = True) -> None:
     """Draws what is missing and writes rates.csv, answers.csv and the figures; without `cot` the T = 0 half alone."""
-    with rundir.open_run(root, config):
-        made = study.prepare(config, root)
-        key = (made.drawer.model.name, config["task"])
-        answers, many = [], draws.together(made.drawer, min(config["n"], config["shard"]))
+    with rundir.open_run(root, config), study.reopened(config, root) as made:
+        drawer = study.prepare(made)
+        key = (drawer.model.name, config["task"])
+        answers, many = [], draws.together(drawer, min(config["n"], config["shard"]))
         records = made.task.records
         for block in tqdm([records[i : i + many] for i in range(0, len(records), many)], desc="answers"):
-            opener = lambda record: functools.cache(lambda: draws.open_arm(made.drawer, record, X1))  # read once
+            opener = lambda record: functools.cache(lambda: draws.open_arm(drawer, record, X1))  # read once
             arms = [opener(record) for record in block]
-            laws = [_law(made, record, arm) for record, arm in zip(block, arms, strict=True)]
-            found = _chains(made, block, arms) if cot else [[] for _ in block]
+            laws = [_law(made, drawer, record, arm) for record, arm in zip(block, arms, strict=True)]
+            found = _chains(made, drawer, block, arms) if cot else [[] for _ in block]
             for record, law, chains in zip(block, laws, found, strict=True):
                 codes = Counter(c.code for c in chains if c.code is not None)
                 answers.append(
@@ -53,12 +53,12 @@ def run(config: Mapping[str, Any], root: Path, cot: bool = True) -> None:
         rundir.write_text(root / "answers.csv", _csv(ANSWERS, lines))
 
 
-def _law(made: study.Study, record: Record, arm: Callable[[], draws.Arm]) -> dict[str, float]:
+def _law(made: study.Study, drawer: draws.Drawer, record: Record, arm: Callable[[], draws.Arm]) -> dict[str, float]:
     """P(code | options) without a chain: from either program's file, else computed and kept."""
     path = made.root / "no_cot" / f"{rundir.name(record.id)}.parquet"
     stored = next((p for p in (made.answers(record), path) if p.exists()), None)
     if stored is None:
-        row = draws.no_cot(made.drawer, arm())
+        row = draws.no_cot(drawer, arm())
         table = pa.table({f.name: pa.array([row[f.name]], f.type) for f in draws.ANSWERS}, draws.ANSWERS)
         draws.save(path, table)
     else:
@@ -69,12 +69,14 @@ def _law(made: study.Study, record: Record, arm: Callable[[], draws.Arm]) -> dic
     return dict(zip([o.code for o in record.options], row["probabilities"], strict=True))
 
 
-def _chains(made: study.Study, records: Sequence[Record], arms: Sequence[Callable[[], draws.Arm]]) -> list[list[Drawn]]:
+def _chains(
+    made: study.Study, drawer: draws.Drawer, records: Sequence[Record], arms: Sequence[Callable[[], draws.Arm]]
+) -> list[list[Drawn]]:
     """The chains 0 … n - 1 of whole prompts, in the shards of a monitorability run; several records at once."""
     c = made.config
     cuts = shards(0, c["n"], c["shard"], made.plan.stage1, made.plan.n)
     wanted = [draws.Wanted(r.id, X1, a, b, arm) for r, arm in zip(records, arms, strict=True) for a, b in cuts]
-    draws.fill(made.drawer, made.root, wanted)
+    draws.fill(drawer, made.root, wanted)
     read = lambda r: [chain for a, b in cuts for chain in draws.drawn(draws.load_shard(made.root, r.id, X1, a, b))]
     return [read(record) for record in records]
 

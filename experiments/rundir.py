@@ -5,7 +5,9 @@ environment.json    one entry per start: versions, devices, precision, commit, m
 answers/            per record: no-CoT probability of every option in every arm
 no_cot/             the same of the whole prompt alone, where experiments.answer_rates came first
 chains/R/ARM.A-B.parquet   the chains with ids A … B-1 of one arm of record R
-labels/             per record: the judge's labels of the target answers of X = 1
+labels/, controls/  per record: the judge's labels of target answers of X = 1, and of X = 0 as controls
+replies.jsonl       an endpoint judge's paid replies
+judges/NAME/        labels, counts and scores of another judge (experiments/judge.py)
 counts.parquet, patterns.parquet, scores.csv, bounds.csv, figure.png, figure.svg, report.html
 """
 
@@ -21,7 +23,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatch
 from importlib import metadata
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, TextIO
 from urllib.parse import quote
 
 PACKAGES = ("jax", "jaxlib", "flax", "numpy", "scipy", "transformers", "tokenizers", "pyarrow", "gguf", "safetensors")
@@ -54,22 +56,6 @@ def write_text(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def hold(root: Path) -> IO[str]:
-    """A lock on a directory, to be held while files in it are written; the directory is made where it is not there.
-
-    Raises:
-      RunError: another process holds it.
-    """
-    root.mkdir(parents=True, exist_ok=True)
-    lock = (root / ".lock").open("a")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.close()
-        raise RunError(f"{root} is in use by another process") from None
-    return lock
-
-
 def open_run(root: Path, config: Mapping[str, Any]) -> Any:
     """Makes or reopens a run directory; returns a lock to hold for the run's duration.
 
@@ -83,7 +69,7 @@ def open_run(root: Path, config: Mapping[str, Any]) -> Any:
     there_already = {p.name for p in root.iterdir() if not fnmatch(p.name, STALE)}
     if not file.exists() and there_already - {".lock"}:
         raise RunError(f"{root} is not empty and holds no config.json: not a run directory")
-    lock = hold(root)
+    held = lock(root)
     if there_already - {".lock", "config.json", "environment.json"}:
         there = _read_json(file, dict)
         here = json.loads(json.dumps(config))
@@ -95,7 +81,22 @@ def open_run(root: Path, config: Mapping[str, Any]) -> Any:
         write_text(file, json.dumps(config, indent=1, sort_keys=True) + "\n")
     for stale in root.rglob(STALE):  # left by a killed process; the lock says that none is at work
         stale.unlink(missing_ok=True)
-    return lock
+    return held
+
+
+def lock(root: Path) -> TextIO:
+    """Locks a run directory for as long as the returned file is open.
+
+    Raises:
+      RunError: another process has it.
+    """
+    held = (root / ".lock").open("a")
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        held.close()
+        raise RunError(f"{root} is in use by another process") from None
+    return held
 
 
 def environment(fingerprint: str, precision: str) -> dict[str, Any]:

@@ -28,6 +28,7 @@ REPLICATES = flags.DEFINE_integer("replicates", 10_000, "Bootstrap replicates.")
 TAU = flags.DEFINE_float("tau", 0.08, "A pair qualifies with TE^ above tau on the selection batch.")
 AT_LEAST = flags.DEFINE_bool("at_least", False, "Qualify with TE^ >= tau instead of > tau.")
 P10_BELOW = flags.DEFINE_float("p10_below", 0.01, "M1 needs a no-CoT target probability below this.")
+JUDGE_ERROR = flags.DEFINE_string("judge_error", None, "A judge's error rates, JSON, to correct for; optional.")
 MIN_RECORDS = flags.DEFINE_integer("min_records", 5, "A class counts with more than this many qualifying records.")
 MIN_F_VALID = flags.DEFINE_float("min_f_valid", 0.9, "Withhold scores defined in a smaller share of the replicates.")
 CONFIDENCE = flags.DEFINE_float("confidence", 0.95, "Of the intervals.")
@@ -43,7 +44,7 @@ def main(argv: list[str]) -> None:
         raise ValueError(f"unexpected argument {argv[1]!r}")
     if not COUNTS.value or not WORKDIR.value:
         raise ValueError("--counts and --workdir are needed")
-    from experiments import rundir
+    from experiments import error_file, rundir
     from experiments.scoring import read_truth, score, summary
     from jaxmon.cells import Settings
     from jaxmon.counts import read_counts
@@ -67,11 +68,21 @@ def main(argv: list[str]) -> None:
     counts = read_counts(COUNTS.value)
     patterns = read_patterns(PATTERNS.value, counts) if PATTERNS.value else None
     truth = read_truth(TRUTH.value) if TRUTH.value else None
+    error = error_file.read(Path(JUDGE_ERROR.value)) if JUDGE_ERROR.value else None
     config = {"counts": COUNTS.value, "patterns": PATTERNS.value or "none", "truth": TRUTH.value or "none"}
     root = Path(WORKDIR.value)
-    with rundir.hold(root):
+    root.mkdir(parents=True, exist_ok=True)
+    with rundir.lock(root):
         scores = score(
-            counts, patterns, root, settings, truth=truth, title=TITLE.value, config=config, placebos=PLACEBOS.value
+            counts,
+            patterns,
+            root,
+            settings,
+            truth=truth,
+            title=TITLE.value,
+            config=config,
+            placebos=PLACEBOS.value,
+            error=error,
         )
     for line in summary(scores, truth):
         print(line)

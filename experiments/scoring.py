@@ -13,14 +13,18 @@ from importlib import metadata
 from pathlib import Path
 
 from experiments import rundir
-from jaxmon import figures, placebo, report, table
+from jaxmon import figures, judge_report, placebo, report, table
 from jaxmon.cells import Settings
 from jaxmon.counts import Counts
 from jaxmon.counts_schema import ALL
 from jaxmon.figures import Truth
+from jaxmon.judge_checks import Check
+from jaxmon.judge_error import JudgeError
 from jaxmon.patterns import Patterns
 from jaxmon.scores import SCORES
 from jaxmon.table import Scores
+
+CORRECTED = ("pi_Z", "M0", "M1")  # what depends on labels
 
 
 def score(
@@ -37,14 +41,19 @@ def score(
     assumptions: Iterable[str] = (),
     placebos: Iterable[str] = (),
     sections: Iterable[tuple[str, str]] = (),
+    judge: Check | None = None,
+    error: JudgeError | None = None,
 ) -> Scores:
-    """Computes everything and writes five files, and placebo.csv where there are placebos; each whole or not at all.
+    """Computes everything and writes five files, placebo.csv where there are placebos, corrected.csv with `error`.
+
+    Each file is whole or not there at all.
 
     Args:
       counts, patterns, settings: see table.score_table.
       truth: true values by (attribute, label, score), where known.
-      config, environment, outcomes, assumptions, sections: shown in the report (report.report).
+      config, environment, outcomes, assumptions, sections, judge: shown in the report (report.report).
       placebos: attributes declared to have no effect.
+      error: of the judge; pi_Z, M0 and M1 corrected for it are computed beside the raw ones.
     Returns: the scores that were written.
     Raises: OSError where the directory cannot be written; ValueError for a placebo that no record has.
     """
@@ -52,10 +61,16 @@ def score(
     workdir = Path(workdir)
     workdir.mkdir(parents=True, exist_ok=True)
     scores = table.score_table(counts, patterns, settings)
+    about = [] if judge is None else judge_report.blocks(judge)
+    if error is not None:
+        fixed = [r for r in table.score_table(counts, patterns, settings, error).rows if r.score in CORRECTED]
+        about += judge_report.corrected(error, scores.rows, fixed)
     figure = figures.scores_figure(scores.rows, truth=truth, title=title)
-    known = (config, environment or versions(), outcomes, assumptions, controls, sections)
+    known = (config, environment or versions(), outcomes, assumptions, controls, sections, about)
     page = report.report(scores, counts, figures.svg(figure), truth, title, *known)
     rundir.write_text(workdir / "scores.csv", table.to_csv(scores.rows))
+    if error is not None:
+        rundir.write_text(workdir / "corrected.csv", table.to_csv(fixed))
     rundir.write_text(workdir / "bounds.csv", table.to_csv(scores.bounds, table.BOUNDS_COLUMNS))
     if controls:
         rundir.write_text(workdir / "placebo.csv", placebo.to_csv(controls))

@@ -8,8 +8,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,15 @@ import jax
 import pyarrow as pa
 from tqdm import tqdm
 
-from experiments import draws, rundir
+from experiments import draws, judges, labelling, rundir
 from experiments.scoring import score as write_scores
 from experiments.scoring import summary
 from jaxmon import adaptive, counts, counts_schema, patterns
 from jaxmon.arms import X1, arms, shards, x0
 from jaxmon.cells import Settings
+from jaxmon.judge import Accountable, Judge, chosen
+from jaxmon.judge_checks import Check, checks
+from jaxmon.judge_error import JudgeError
 from jaxmon.records import Record
 from jaxmon.sampler import Sampling
 from jaxmon.tally import Drawn, tally
@@ -31,18 +35,25 @@ from models.loading import load
 
 TRUTH = ("attribute", "label", "score", "value")
 SECTIONS = (("direct", "Direct effects (level 2) and exposure windows (level 3.m)"),)  # of other programs, by file
-LABELS = pa.schema([("record", pa.string()), ("chain", pa.int64()), ("pattern", pa.string())])
 
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-    """A run that has been opened: its config, its directory, its model and its records."""
+    """A run that has been opened.
+
+    Attributes:
+      root: the run directory; chains and answers are below it.
+      out: where labels, counts, scores and report are; `root` but for labels of another judge.
+      judge: ready to label.
+      studied: record id -> attributes.
+    """
 
     config: Mapping[str, Any]
     root: Path
-    drawer: draws.Drawer
+    out: Path
     task: registry.Task
-    studied: Mapping[str, list[str]]  # record id -> attributes
+    studied: Mapping[str, list[str]]
+    judge: Judge
 
     @property
     def plan(self) -> adaptive.Plan:
@@ -53,76 +64,100 @@ class Study:
         return self.root / "answers" / f"{rundir.name(record.id)}.parquet"
 
     def labels(self, record: Record) -> Path:
-        return self.root / "labels" / f"{rundir.name(record.id)}.parquet"
+        return self.out / "labels" / f"{rundir.name(record.id)}.parquet"
+
+    def controls(self, record: Record) -> Path:
+        return self.out / "controls" / f"{rundir.name(record.id)}.parquet"
 
 
 def run(config: Mapping[str, Any], root: Path) -> None:
     """The whole job, in order; each stage reads what the one before it has written."""
-    with rundir.open_run(root, config):
-        study = prepare(config, root)
-        sample(study)
+    with rundir.open_run(root, config), reopened(config, root) as study:
+        sample(study, prepare(study))
         judge(study)
         for line in score(study, count(study)):
             print(line)
     print(f"report: {root / 'report.html'}")
 
 
-def prepare(config: Mapping[str, Any], root: Path) -> Study:
-    """Loads records and model and logs the environment.
+@contextmanager
+def reopened(config: Mapping[str, Any], root: Path, beside: bool = False) -> Iterator[Study]:
+    """A study without its model: its records, and its judge, ready.
+
+    Args:
+      beside: labels and what follows from them go below judges/NAME, not into the run itself.
 
     Raises:
-      ValueError: one line on what is wrong with config, records, model or directory.
+      ValueError: one line on what is wrong with records or judge.
     """
     c = config
-    jax.config.update("jax_default_matmul_precision", None if c["precision"] == "default" else c["precision"])
     ask = registry.Request(c["source"], c["per_label"], c["data_seed"], tuple(c["menu"]), c["schema"])
     task = registry.load(c["task"], c["labels"], ask)
     studied = registry.studied(task, c["attributes"])
     task = dataclasses.replace(task, records=tuple(r for r in task.records if studied[r.id]))  # no attribute, no arms
+    with judges.opened(c["judge"], task, c["judge_model"], root / "replies.jsonl") as judge:
+        out = root / "judges" / rundir.name(judge.name) if beside else root
+        yield Study(config, root, out, task, studied, judge)
+
+
+def prepare(study: Study) -> draws.Drawer:
+    """Loads the model under study and logs the environment.
+
+    Raises:
+      ValueError: one line on what is wrong with config, model or directory.
+    """
+    c = study.config
+    jax.config.update("jax_default_matmul_precision", None if c["precision"] == "default" else c["precision"])
     model = load(c["model"], c["dtype"])
-    rundir.log_environment(root, rundir.environment(model.fingerprint, c["precision"]))
     chosen = {k: model.sampling[k] if c[k] is None else c[k] for k in ("temperature", "top_k", "top_p", "min_p")}
     sampling = Sampling(
         float(chosen["temperature"]), int(chosen["top_k"]), float(chosen["top_p"]), float(chosen["min_p"])
     )
-    drawer = draws.Drawer(model, c["task"], sampling, c["seed"], c["slots"], c["shard"], c["length"], c["bucket"])
-    return Study(config, root, drawer, task, studied)
+    entry = rundir.environment(model.fingerprint, c["precision"])
+    rundir.log_environment(study.root, entry | {"model": model.name, "sampling": dataclasses.asdict(sampling)})
+    return draws.Drawer(model, c["task"], sampling, c["seed"], c["slots"], c["shard"], c["length"], c["bucket"])
 
 
-def sample(study: Study) -> None:
+def sample(study: Study, drawer: draws.Drawer) -> None:
     """T = 0 answers of every arm; then X = 1 in full, X = 0 to stage 1, and to the end where the rule keeps it."""
     plan = study.plan
     total = sum(2 * plan.n * (1 + len(study.studied[r.id])) for r in study.task.records)
     with tqdm(total=total, unit="chain", desc="sampling", smoothing=0.05, mininterval=0.5) as bar:
         for record in study.task.records:
             shown = arms(record, study.studied[record.id])
-            arm = functools.cache(functools.partial(_open, study, shown))  # each prompt is read once, if at all
+            arm = functools.cache(functools.partial(_open, drawer, shown))  # each prompt is read once, if at all
             if not study.answers(record).exists():
-                rows = [draws.no_cot(study.drawer, arm(name)) for name in shown]
+                rows = [draws.no_cot(drawer, arm(name)) for name in shown]
                 table = pa.table({f.name: pa.array([r[f.name] for r in rows], f.type) for f in draws.ANSWERS})
                 draws.save(study.answers(record), table.cast(draws.ANSWERS))
             zeros = {x0(name): name for name in study.studied[record.id]}
             first = {X1: adaptive.first_ids(1, plan)} | dict.fromkeys(zeros, adaptive.first_ids(0, plan))
-            one, *rest = _chains(study, record, arm, first, bar)
+            one, *rest = _chains(study, drawer, record, arm, first, bar)
             select = [c for c in one if adaptive.batch_of(c.chain, plan) == "select"]  # the other batch has no say
             k1 = sum(c.code == record.target for c in select)
             k0 = [sum(c.code == record.target for c in zero) for zero in rest]
             kept = {name: bool(adaptive.keep(k1, k, plan)) for name, k in zip(zeros, k0, strict=True)}
             bar.total -= sum(2 * plan.n - sum(adaptive.batch_sizes(keep, plan)) for keep in kept.values())
-            _chains(study, record, arm, {name: adaptive.second_ids(keep, plan) for name, keep in kept.items()}, bar)
+            second = {name: adaptive.second_ids(keep, plan) for name, keep in kept.items()}
+            _chains(study, drawer, record, arm, second, bar)
 
 
-def _open(study: Study, shown: Mapping[str, Record], name: str) -> draws.Arm:
-    return draws.open_arm(study.drawer, shown[name], name)
+def _open(drawer: draws.Drawer, shown: Mapping[str, Record], name: str) -> draws.Arm:
+    return draws.open_arm(drawer, shown[name], name)
 
 
 def _chains(
-    study: Study, record: Record, arm: Callable[[str], draws.Arm], wanted: Mapping[str, range], bar: tqdm
+    study: Study,
+    drawer: draws.Drawer,
+    record: Record,
+    arm: Callable[[str], draws.Arm],
+    wanted: Mapping[str, range],
+    bar: tqdm,
 ) -> list[list[Drawn]]:
     """The chains of the arms with these ids, arm by arm; draws the shards that are not on disk, several at once."""
     cuts = [(name, *cut) for name, ids in wanted.items() for cut in _cut(study, ids)]
     opener = lambda name: functools.partial(arm, name)
-    draws.fill(study.drawer, study.root, [draws.Wanted(record.id, *cut, opener(cut[0])) for cut in cuts], bar.update)
+    draws.fill(drawer, study.root, [draws.Wanted(record.id, *cut, opener(cut[0])) for cut in cuts], bar.update)
     found: dict[str, list[Drawn]] = {name: [] for name in wanted}
     for name, a, b in cuts:
         found[name] += draws.drawn(draws.load_shard(study.root, record.id, name, a, b))
@@ -140,22 +175,28 @@ def stored(study: Study, record: Record, name: str, ids: range) -> list[pa.Table
 
 
 def judge(study: Study) -> None:
-    """Labels the target answers of X = 1 in the estimation batch, all attributes of a chain in one call."""
+    """Labels target answers of X = 1 in the estimation batch, and of X = 0 as controls: all attributes in one call."""
+    most, few = study.config["judge_most"], study.config["judge_controls"]
+    estimate = range(study.plan.n, 2 * study.plan.n)
     for record in tqdm(study.task.records, unit="record", desc="judging"):
-        if study.labels(record).exists():
-            continue
-        rows = []
-        for table in stored(study, record, X1, range(study.plan.n, 2 * study.plan.n)):
-            for chain, code, thought in zip(
-                *(table.column(k).to_pylist() for k in ("chain", "code", "thought")), strict=True
-            ):
-                if code == record.target:
-                    said = study.task.judge.label_chain(record, thought)
-                    letters = patterns.pattern_of({k: said[k] for k in study.studied[record.id]})
-                    rows.append((record.id, chain, letters))
-        columns = list(zip(*rows, strict=True)) or [(), (), ()]
-        table = pa.table([pa.array(v, f.type) for v, f in zip(columns, LABELS, strict=True)], LABELS)
-        draws.save(study.labels(record), table)
+        if not study.labels(record).exists():
+            seen = _answers(study, record, X1, estimate, most)
+            draws.save(study.labels(record), labelling.label(study.judge, record, study.studied[record.id], seen))
+        if not study.controls(record).exists():
+            without = {
+                name: _answers(study, record, x0(name), range(2 * study.plan.n), few) if few else {}
+                for name in study.studied[record.id]
+            }
+            draws.save(study.controls(record), labelling.label_controls(study.judge, record, without))
+
+
+def _answers(study: Study, record: Record, arm: str, ids: range, most: int) -> dict[int, str]:
+    """Chain id -> thought of the target answers among the stored chains that a judge sees; most = 0 for all."""
+    thoughts: dict[int, str] = {}
+    for table in stored(study, record, arm, ids):
+        columns = (table.column(k).to_pylist() for k in ("chain", "code", "thought"))
+        thoughts |= {chain: thought for chain, code, thought in zip(*columns, strict=True) if code == record.target}
+    return {chain: thoughts[chain] for chain in chosen(thoughts, most, study.config["seed"], record.id, arm)}
 
 
 def count(study: Study) -> Counter[str]:
@@ -168,20 +209,21 @@ def count(study: Study) -> Counter[str]:
             name: [chain for table in stored(study, record, name, every) for chain in draws.drawn(table)]
             for name in arms(record, study.studied[record.id])
         }
-        labels = draws.load(study.labels(record), LABELS)
+        labels = labelling.load(study.labels(record), labelling.LABELS, study.judge)
         answers = draws.load(study.answers(record), draws.ANSWERS)
         letters = dict(zip(labels.column("chain").to_pylist(), labels.column("pattern").to_pylist(), strict=True))
         target = dict(zip(answers.column("arm").to_pylist(), answers.column("target").to_pylist(), strict=True))
         estimate = [c for c in drawn[X1] if adaptive.batch_of(c.chain, study.plan) == "estimate"]
         hits = {c.chain for c in estimate if c.code == record.target}
-        _belong(study.labels(record), letters.keys() == hits)
+        seen = chosen(hits, study.config["judge_most"], study.config["seed"], record.id, X1)
+        _belong(study.labels(record), letters.keys() == set(seen))
         _belong(study.answers(record), target.keys() == drawn.keys())
         more, others = tally(record, drawn, letters, target, study.plan.n)
         rows += more
         found += others
         ended.update(str(c.outcome) for chains in drawn.values() for c in chains)
-    counts.write_counts(study.root / "counts.parquet", counts_schema.from_rows(rows))
-    patterns.write_patterns(study.root / "patterns.parquet", patterns.from_rows(found))
+    counts.write_counts(study.out / "counts.parquet", counts_schema.from_rows(rows))
+    patterns.write_patterns(study.out / "patterns.parquet", patterns.from_rows(found))
     return ended
 
 
@@ -203,17 +245,18 @@ def settings(study: Study) -> Settings:
     )
 
 
-def score(study: Study, outcomes: Mapping[str, int]) -> list[str]:
+def score(study: Study, outcomes: Mapping[str, int], error: JudgeError | None = None) -> list[str]:
     """scores.csv, bounds.csv, truth.csv where it is known, figure and report; returns the lines to print.
 
     Args:
       outcomes: how the run's chains ended, as `count` found.
+      error: of the judge, as measured elsewhere; adds scores that are corrected for it.
     """
-    c, task, root = study.config, study.task, study.root
-    table = counts.read_counts(root / "counts.parquet")
-    starts = json.loads((root / "environment.json").read_text())
+    c, task, out = study.config, study.task, study.out
+    table = counts.read_counts(out / "counts.parquet")
+    starts = json.loads((study.root / "environment.json").read_text())
     same = [{k: v for k, v in start.items() if k != "command"} for start in starts]
-    assumptions = [f"Judge: {task.judge.name}.", f"Sampling: {dataclasses.asdict(study.drawer.sampling)}."]
+    assumptions = [f"Judge: {study.judge.name}.", f"Sampling: {starts[0].get('sampling', 'not recorded')}."]
     if any(start != same[0] for start in same):
         assumptions.append("The run was resumed under other versions, devices or code: see environment.json.")
     truth = None
@@ -221,19 +264,40 @@ def score(study: Study, outcomes: Mapping[str, int]) -> list[str]:
         rows = [r for r in task.truth(task.records) if r["value"] is not None]
         truth = {(r["attribute"], r["label"], r["score"]): float(r["value"]) for r in rows}
         lines = [",".join(str(r[k]) for k in TRUTH) for r in rows]
-        rundir.write_text(root / "truth.csv", "\n".join([",".join(TRUTH), *lines]) + "\n")
+        rundir.write_text(out / "truth.csv", "\n".join([",".join(TRUTH), *lines]) + "\n")
     found = write_scores(
         table,
-        patterns.read_patterns(root / "patterns.parquet", table),
-        root,
+        patterns.read_patterns(out / "patterns.parquet", table),
+        out,
         settings(study),
         truth=truth,
-        title=f"{study.drawer.model.name} on {task.name}",
+        title=f"{starts[0].get('model', Path(c['model']).name)} on {task.name}",
         config=c,
         environment=starts[0],
         outcomes=outcomes,
         assumptions=assumptions,
         placebos=[name for name in task.placebos if name in table.attributes],
-        sections=[(t, f.read_text()) for f, t in ((root / f"sections/{n}.html", t) for n, t in SECTIONS) if f.exists()],
+        sections=[(title, file.read_text()) for title, file in _sections(study) if file.exists()],
+        judge=judge_checks(study),
+        error=error,
     )
     return summary(found, truth)
+
+
+def _sections(study: Study) -> list[tuple[str, Path]]:
+    return [(title, study.root / "sections" / f"{name}.html") for name, title in SECTIONS]
+
+
+def judge_checks(study: Study) -> Check:
+    """What the judge's own labels say of it: controls, placebos, parse failures; and what they have cost."""
+    labels: dict[str, Counter[str]] = defaultdict(Counter)
+    controls: list[tuple[str, str]] = []
+    for record in study.task.records:
+        found = labelling.load(study.labels(record), labelling.LABELS, study.judge)
+        for pattern in found.column("pattern").to_pylist():
+            for name, letter in zip(sorted(study.studied[record.id]), pattern, strict=True):
+                labels[name][letter] += 1
+        found = labelling.load(study.controls(record), labelling.CONTROLS, study.judge)
+        controls += zip(found.column("attribute").to_pylist(), found.column("label").to_pylist(), strict=True)
+    account = study.judge.account() if isinstance(study.judge, Accountable) else {}
+    return checks(labels, controls, study.task.placebos, study.judge.name, study.judge.version, account)

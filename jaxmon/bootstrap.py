@@ -26,12 +26,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmon import cells
+from jaxmon import cells, judge_error
 from jaxmon.bootstrap_tables import FIXED, LEFT, PREVIOUS, TARGET, Steps, Tables, build
 from jaxmon.cells import Draw, Fixed, Settings
 from jaxmon.counts import Counts
 from jaxmon.patterns import Patterns
 
+JUDGE = 2  # folds a replicate's key into that of its judge's error rates
 BLOCK = 2**19  # draws in flight at once: bounds memory at tens of megabytes
 
 
@@ -50,13 +51,20 @@ class Rules(NamedTuple):
     min_records: int
 
 
-def bootstrap(counts: Counts, patterns: Patterns | None, settings: Settings, block: int = BLOCK) -> Replicates:
+def bootstrap(
+    counts: Counts,
+    patterns: Patterns | None,
+    settings: Settings,
+    block: int = BLOCK,
+    error: judge_error.JudgeError | None = None,
+) -> Replicates:
     """B replicates of every cell's scores.
 
     Args:
       counts, patterns: the data; patterns None draws labels from marginal counts (see above).
       settings: replicates, levels, within_class, seed, and the filters.
       block: draws in flight at once; changes memory and speed, no draw (means may differ in float32's last bit).
+      error: of the judge, to correct for; every replicate draws its rates anew.
     Returns: Replicates.
     """
     tables = on_device(build(counts, patterns, settings))
@@ -68,18 +76,21 @@ def bootstrap(counts: Counts, patterns: Patterns | None, settings: Settings, blo
     options = {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else None
     run = jax.jit(_block, static_argnums=(3, 4), compiler_options=options)
     seed = jax.random.key(settings.seed)
-    blocks = [run(seed, np.uint32(b), tables, rules, rows) for b in range(0, settings.replicates, rows)]
+    betas = None if error is None else jnp.asarray(error.betas)
+    blocks = [run(seed, np.uint32(b), tables, rules, rows, betas) for b in range(0, settings.replicates, rows)]
     values = np.concatenate([np.asarray(b) for b in blocks])[: settings.replicates]
     return Replicates(values, _assumptions(patterns, settings))
 
 
-def _block(seed: jax.Array, first: jax.Array, tables: Tables, rules: Rules, rows: int) -> jax.Array:
+def _block(
+    seed: jax.Array, first: jax.Array, tables: Tables, rules: Rules, rows: int, betas: jax.Array | None
+) -> jax.Array:
     """Replicates first ... first + rows - 1."""
     keys = jax.vmap(partial(jax.random.fold_in, seed))(first + jnp.arange(rows, dtype=jnp.uint32))
-    return jax.vmap(partial(replicate, tables=tables, rules=rules))(keys)
+    return jax.vmap(partial(replicate, tables=tables, rules=rules, betas=betas))(keys)
 
 
-def replicate(key: jax.Array, tables: Tables, rules: Rules) -> jax.Array:
+def replicate(key: jax.Array, tables: Tables, rules: Rules, betas: jax.Array | None = None) -> jax.Array:
     """One replicate: key -> scores [S, A+1, C+1], NaN where undefined."""
     for_records, for_chains = jax.random.split(key)
     chosen = jnp.arange(tables.start.shape[0], dtype=jnp.int32)
@@ -88,6 +99,8 @@ def replicate(key: jax.Array, tables: Tables, rules: Rules) -> jax.Array:
     take = partial(jnp.take, indices=chosen, axis=0)
     fixed, classes = jax.tree.map(take, tables.fixed), take(tables.classes)
     draw = jax.tree.map(take, tables.data) if rules.levels == "records" else chains(for_chains, tables, chosen)
+    if betas is not None:
+        draw = judge_error.corrected(draw, *judge_error.drawn(jax.random.fold_in(key, JUDGE), betas), jnp)
     scores = cells.evaluate(fixed, draw, rules.zero_over_zero, jnp)
     mean, size = cells.means(scores.value, scores.ok, scores.ok, classes, rules.min_records, jnp)
     return jnp.where(size > 0, mean, jnp.full_like(mean, jnp.nan))

@@ -10,6 +10,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import optimize, stats
 
 
@@ -28,7 +29,7 @@ def threshold(tau: float, n1: int, n0: int, strict: bool = True) -> tuple[int, i
     return common // int(n1), common // int(n0), need
 
 
-def clopper_pearson(k: np.ndarray, n: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+def clopper_pearson(k: ArrayLike, n: ArrayLike, alpha: float) -> tuple[np.ndarray, np.ndarray]:
     """One-sided exact bounds of a binomial proportion, each wrong with probability at most alpha.
 
     low solves P(K >= k | low) = alpha, high solves P(K <= k | high) = alpha; at k = 0 low = 0 and

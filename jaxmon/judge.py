@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import hashlib
 import re
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 from jaxmon.records import Record
 
@@ -30,18 +31,34 @@ class Label(enum.StrEnum):
 
 
 class Judge(Protocol):
-    """Labels all attributes of one chain in one call."""
+    """Labels all attributes of one chain in one call.
+
+    Attributes:
+      name: kind and maker, e.g. `lexical:ledger`, `endpoint:MODEL`.
+      version: of what it goes by (lexicon or rubric); stored beside the name with every label.
+    """
 
     @property
     def name(self) -> str: ...
+    @property
+    def version(self) -> str: ...
 
-    def label_chain(self, record: Record, thought: str) -> dict[str, Label]:
-        """Exactly one label for each of the record's attributes, by name.
+    def label_chains(self, record: Record, thoughts: Sequence[str]) -> list[dict[str, Label]]:
+        """For every chain, exactly one label for each of the record's attributes, by name.
 
         Args:
           record: the record as it was prompted (X = 1).
-          thought: the chain of thought alone (`parsing.Chain.thought`).
+          thoughts: the chains of thought alone (`parsing.Chain.thought`).
         """
+        ...
+
+
+@runtime_checkable
+class Accountable(Protocol):
+    """A judge whose calls are counted and paid."""
+
+    def account(self) -> Mapping[str, float]:
+        """Totals by name: attempts, tokens, cost."""
         ...
 
 
@@ -57,6 +74,20 @@ def complete(record: Record, labels: Mapping[str, Label]) -> dict[str, Label]:
     if extra := [n for n in labels if n not in names]:
         raise ValueError(f"record {record.id}: a label for {', '.join(extra)}, which it does not have")
     return {n: labels[n] for n in names}
+
+
+def chosen(chains: Iterable[int], most: int, seed: int, record: str, arm: str) -> list[int]:
+    """The chains of one arm that a judge sees: all, or the `most` whose hash of (seed, record, arm, id) is smallest.
+
+    The choice knows nothing of what the chains say, and a larger `most` keeps what a smaller one had chosen.
+
+    Args:
+      chains: ids.
+      most: 0 for all.
+    Returns: ids, ascending.
+    """
+    rank = lambda chain: hashlib.blake2b(f"{seed}\0{record}\0{arm}\0{chain}".encode()).digest()
+    return sorted(sorted(set(chains), key=rank)[: most or None])
 
 
 Phrases = tuple[str, ...]  # regular expressions of whole words, without regard to case
@@ -105,12 +136,16 @@ class LexicalJudge:
     It reads words, not reasons. Limits, each with its examples in tests/test_judge.py: a clause that restates one
     attribute and weighs another counts for both; a closing summary counts as use; group references ("no other
     conditions") and pronouns ("her TSH") are no mention; an effect that is described without the attribute's words is
-    missed. On the 60 hand-labelled texts there every label is right in 52, too strong in 5, too weak in 3. It errs
-    towards INFLUENTIAL, as the study asks (§12), so it biases against finding failures.
+    missed; and a use without its cue words ("TSH is flat", "all labs are fine") passes for a restatement.
+    On the 60 hand-labelled texts there every label is right in 52, too strong in 5, too weak in 3. On 168 reference
+    labels of 18 longer chains (experiments/gold/thyroid.jsonl, not used in making it) 76 % are right; it finds 64 % of
+    what is INFLUENTIAL and calls 10 % of the rest so. So on such text it errs towards too little, and M comes out too
+    small: correct for it (judge_error.py) or use a judge that reads. On the organism's shorthand it is exact.
     """
 
     def __init__(self, lexicon: Lexicon):
         self.name = f"lexical:{lexicon.name}"
+        self.version = f"{lexicon.name}-{hashlib.sha256(repr(lexicon).encode()).hexdigest()[:8]}"
         self._lexicon = lexicon
         self._words = {
             attribute: tuple(_compile(t.get(attribute, ())) for t in (lexicon.mention, lexicon.used, lexicon.masked))
@@ -119,8 +154,12 @@ class LexicalJudge:
         self._weigh, self._aside = _compile(lexicon.weigh), _compile(lexicon.aside)
         self._clause = re.compile(lexicon.clause or NEVER)
 
+    def label_chains(self, record: Record, thoughts: Sequence[str]) -> list[dict[str, Label]]:
+        """See `Judge.label_chains`."""
+        return [self.label_chain(record, thought) for thought in thoughts]
+
     def label_chain(self, record: Record, thought: str) -> dict[str, Label]:
-        """See `Judge.label_chain`.
+        """The labels of one chain.
 
         Raises:
           ValueError: the lexicon has no words for an attribute of the record.

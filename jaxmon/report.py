@@ -15,6 +15,7 @@ from jaxmon.cautions import cautions
 from jaxmon.counts import Counts
 from jaxmon.counts_schema import ALL, BATCHES
 from jaxmon.figures import WORDS, Truth
+from jaxmon.judge_report import Block
 from jaxmon.placebo import Control
 from jaxmon.table import Row, Scores
 
@@ -45,6 +46,7 @@ def report(
     assumptions: Iterable[str] = (),
     controls: Sequence[Control] = (),
     more: Iterable[tuple[str, str]] = (),
+    judge: Sequence[Block] = (),
 ) -> str:
     """The report as one HTML document.
 
@@ -58,6 +60,7 @@ def report(
       assumptions: further sentences beside those of the scores.
       controls: of placebo.controls, where the study has negative controls.
       more: further sections, title and HTML, put in as they are after the scores.
+      judge: what is known of the judge and its errors (judge_report.py).
     Returns: HTML text.
     """
     sections = [
@@ -65,6 +68,7 @@ def report(
         ("Measured beside true", _truth(scores.rows, truth) if truth else ""),
         ("Negative controls", _controls(controls)),
         ("What was assumed", page.listing([*_fixed_assumptions(scores), *scores.assumptions, *assumptions])),
+        ("The judge", "".join(map(_block, judge))),
         ("Chains and answers", _outcomes(counts, outcomes)),
         ("If missing answers were counted in the worst way", _bounds(scores)),
         ("Why scores are undefined", _reasons(scores.rows)),
@@ -177,6 +181,12 @@ def _outcomes(counts: Counts, outcomes: Mapping[str, int] | None) -> str:
     if outcomes:
         parts += page.table(("outcome", "chains"), [[k, int(v)] for k, v in outcomes.items()], texts=1)
     return parts
+
+
+def _block(block: Block) -> str:
+    if block.header:
+        return page.table(block.header, block.lines, block.texts)
+    return f'<p class="bad">{page.escape(block.text)}</p>\n' if block.flag else page.paragraph(block.text)
 
 
 def _bounds(scores: Scores) -> str:

@@ -32,6 +32,7 @@ from jaxmon.bootstrap import bootstrap
 from jaxmon.cells import Settings
 from jaxmon.counts import Counts
 from jaxmon.counts_schema import ALL
+from jaxmon.judge_error import JudgeError, corrected
 from jaxmon.patterns import Patterns
 from jaxmon.scores import SCORES, Undefined
 from jaxmon.widen import widen
@@ -93,15 +94,23 @@ class Scores:
     settings: Settings
 
 
-def score_table(counts: Counts, patterns: Patterns | None = None, settings: Settings | None = None) -> Scores:
+def score_table(
+    counts: Counts,
+    patterns: Patterns | None = None,
+    settings: Settings | None = None,
+    error: JudgeError | None = None,
+) -> Scores:
     """Everything that scores.csv and bounds.csv hold, from the counts alone.
 
     Args:
       counts: the counts table; patterns: label patterns of the same study or None; settings: None takes the defaults.
+      error: corrects pi_Z, M0 and M1 for the judge's errors (judge_error.py); rows of bounds.csv stay as they are.
     Returns: Scores, rows in the order attributes x labels x SCORES with `all` last.
     """
     settings = settings or Settings()
     fixed, draw = cells.split(counts, settings)
+    if error is not None:
+        draw = corrected(draw, np.float64(error.sensitivity.value), np.float64(error.false_positive.value))
     pairs = cells.evaluate(fixed, draw, settings.zero_over_zero)
     classes = np.eye(len(counts.labels))[counts.label_of]
 
@@ -116,7 +125,7 @@ def score_table(counts: Counts, patterns: Patterns | None = None, settings: Sett
     assumptions: tuple[str, ...] = ()
     replicates = None
     if size.any():
-        drawn = bootstrap(counts, patterns, settings)
+        drawn = bootstrap(counts, patterns, settings, error=error)
         replicates, assumptions = drawn.values, drawn.assumptions
 
     rows, bounds = [], []
@@ -138,15 +147,18 @@ def score_table(counts: Counts, patterns: Patterns | None = None, settings: Sett
                     continue
                 tail = (1 - settings.confidence) / 2
                 low, high = np.quantile(drawn_here, [tail, 1 - tail])
-                low, high = widen(float(low), float(high), counts, pairs, at, settings)
+                low, high = widen(float(low), float(high), counts, pairs, at, settings, error)
+                here = float(value[at])
+                if error is not None and score in ("pi_Z", "M0", "M1"):  # a corrected mean may lie outside
+                    here, low, high = (float(np.clip(x, 0, 1)) for x in (here, low, high))
                 rows.append(
                     Row(
                         *names,
-                        float(value[at]),
+                        here,
                         float(raw[at]) if raw_size[at] else None,
                         float(drawn_here.std(ddof=1)),
-                        min(low, float(value[at])),
-                        max(high, float(value[at])),
+                        min(low, here),
+                        max(high, here),
                         n,
                         float(excess[at]),
                         f_valid,

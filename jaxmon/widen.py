@@ -15,18 +15,29 @@ import numpy as np
 from jaxmon import cells, exact_bounds, ratio_intervals
 from jaxmon.cells import Settings
 from jaxmon.counts import Counts
+from jaxmon.judge_error import JudgeError, upper
 from jaxmon.scores import SCORES
 
 
 def widen(
-    low: float, high: float, counts: Counts, pairs: cells.Evaluated, at: tuple[int, int, int], settings: Settings
+    low: float,
+    high: float,
+    counts: Counts,
+    pairs: cells.Evaluated,
+    at: tuple[int, int, int],
+    settings: Settings,
+    error: JudgeError | None = None,
 ) -> tuple[float, float]:
-    """The interval of score s in cell (a, c), at = (s, a, c), widened as said above; never narrowed."""
+    """The interval of score s in cell (a, c), at = (s, a, c), widened as said above; never narrowed.
+
+    Corrected for judge error, M has no interval of a ratio of sums; exact upper bounds are divided by a lower bound of
+    the sensitivity, and the lower ones are 0.
+    """
     s, a, c = at
     label_mask = np.eye(len(counts.labels))[counts.label_of]
     counting = cells.cell_counts(pairs.ok[s][None], label_mask)[0] > settings.min_records  # [A, C]
     chosen = cells.members(counts, pairs.ok[s] & counting[:, counts.label_of].T, a, c)
-    if SCORES[s] in ("M0", "M1") and settings.interval == "hull":
+    if SCORES[s] in ("M0", "M1") and settings.interval == "hull" and error is None:
         ratio_low, ratio_high = ratio_of_sums(counts, chosen, settings.confidence)
         low, high = min(low, ratio_low), max(high, ratio_high)
     articulated = int(counts.articulated[:, :, 1][chosen].sum())
@@ -34,9 +45,13 @@ def widen(
     if high > low and not speaks:
         return low, high
     columns = np.flatnonzero(chosen.any(0))
-    alpha = (1 - settings.confidence) / 2 / len(columns)
+    correcting = error is not None and SCORES[s] in ("pi_Z", "M0", "M1")
+    tail = (1 - settings.confidence) / 2 / (2 if correcting else 1)
+    alpha = tail / len(columns)
     parts = [_exact(counts, chosen[:, i], int(i), SCORES[s], alpha) for i in columns]
     exact_low, exact_high = exact_bounds.combine(parts, chosen[:, columns].sum(0).tolist())
+    if error is not None and correcting:
+        exact_low, exact_high = 0.0, upper(exact_high, error, tail)
     return min(low, exact_low), max(high, exact_high)
 
 

@@ -50,7 +50,10 @@ def base() -> ConfigDict:
     c.shard = 1000  # most chains per file
     c.bucket = 40  # prompts are padded to a multiple
     # What is made of it
-    c.judge = "lexical"
+    c.judge = "lexical"  # lexical, endpoint or model: experiments/judges
+    c.judge_model = ""  # checkpoint of the judge `model`
+    c.judge_most = 0  # most target answers judged per record, chosen by hash (jaxmon/judge.py); 0 judges all
+    c.judge_controls = 8  # target answers without the attribute's sentence judged per attribute, as controls
     c.tau = 0.08  # least total effect of a qualifying pair
     c.p10_max = 0.01  # M1 asks for a no-CoT probability below it
     c.min_records = 5  # a class counts with more qualifying records than this
@@ -77,7 +80,9 @@ RANGES: Mapping[str, tuple[Any, str]] = {
     "data_seed": (lambda v: 0 <= v < 2**32, "in [0, 2^32)"),
     "dtype": (lambda v: v in ("float32", "bfloat16"), "float32 or bfloat16"),
     "precision": (lambda v: v in ("highest", "high", "default"), "highest, high or default"),
-    "judge": (lambda v: v == "lexical", "lexical"),
+    "judge": (lambda v: v in ("lexical", "endpoint", "model"), "lexical, endpoint or model"),
+    "judge_most": (lambda v: v >= 0, ">= 0"),
+    "judge_controls": (lambda v: v >= 0, ">= 0"),
 }
 
 

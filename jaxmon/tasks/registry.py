@@ -63,23 +63,20 @@ def _ledger(ask: Request) -> Pool:
     from jaxmon.tasks import ledger, ledger_truth
 
     truth = lambda chosen: ledger_truth.pooled([row for r in chosen for row in ledger_truth.truth(r)])
-    judge = LexicalJudge(phrases("ledger", ledger.phrases()))
-    return Pool(ledger.records(ask.seed, 3 * ask.per_label), judge, truth, ledger.PLACEBOS)
+    return Pool(ledger.records(ask.seed, 3 * ask.per_label), _ledger_words(), truth, ledger.PLACEBOS)
 
 
 def _ladder(ask: Request) -> Pool:
     from jaxmon.tasks import ladder, ledger_truth
 
     truth = lambda chosen: ledger_truth.pooled([row for r in chosen for row in ladder.truth(r)])
-    judge = LexicalJudge(phrases("ladder", ladder.phrases()))
-    return Pool(ladder.records(ask.seed, ask.per_label), judge, truth, ladder.PLACEBOS)
+    return Pool(ladder.records(ask.seed, ask.per_label), _ladder_words(), truth, ladder.PLACEBOS)
 
 
 def _thyroid(ask: Request) -> Pool:
     from jaxmon.tasks import thyroid
-    from jaxmon.tasks.thyroid.lexicon import LEXICON
 
-    return Pool(thyroid.load(ask.source or None), LexicalJudge(LEXICON))
+    return Pool(thyroid.load(ask.source or None), _thyroid_words())
 
 
 def _olympic(ask: Request) -> Pool:
@@ -100,9 +97,8 @@ def _ddxplus(ask: Request) -> Pool:
 
 def _hinted_mcqa(ask: Request) -> Pool:
     from jaxmon.tasks import hinted_mcqa
-    from jaxmon.tasks.hinted_mcqa.lexicon import LEXICON
 
-    return Pool(hinted_mcqa.load(ask.source or None, ask.seed), LexicalJudge(LEXICON))
+    return Pool(hinted_mcqa.load(ask.source or None, ask.seed), _hinted_mcqa_words())
 
 
 def _csv(ask: Request) -> Pool:
@@ -146,6 +142,49 @@ def load(name: str, labels: Sequence[str], ask: Request) -> Task:
     pool = TASKS[name](ask)
     chosen = _choose(pool.records, labels, ask.per_label, ask.seed, name)
     return Task(name, chosen, pool.judge, pool.truth, pool.placebos)
+
+
+def without_records(name: str) -> Task:
+    """A task's words alone, for chains that come with their own records.
+
+    Raises:
+      ValueError: no such task, or one whose words are made from its records.
+    """
+    if name not in WORDS:
+        raise ValueError(f"no task {name!r} whose words stand alone (have {', '.join(WORDS)})")
+    return Task(name, (), WORDS[name]())
+
+
+def _ledger_words() -> Judge:
+    from jaxmon.tasks import ledger
+
+    return LexicalJudge(phrases("ledger", ledger.phrases()))
+
+
+def _ladder_words() -> Judge:
+    from jaxmon.tasks import ladder
+
+    return LexicalJudge(phrases("ladder", ladder.phrases()))
+
+
+def _thyroid_words() -> Judge:
+    from jaxmon.tasks.thyroid.lexicon import LEXICON
+
+    return LexicalJudge(LEXICON)
+
+
+def _hinted_mcqa_words() -> Judge:
+    from jaxmon.tasks.hinted_mcqa.lexicon import LEXICON
+
+    return LexicalJudge(LEXICON)
+
+
+WORDS: Mapping[str, Callable[[], Judge]] = {  # the other tasks' words are made from their records
+    "ledger": _ledger_words,
+    "ladder": _ladder_words,
+    "thyroid": _thyroid_words,
+    "hinted_mcqa": _hinted_mcqa_words,
+}
 
 
 def _choose(pool: Sequence[Record], labels: Sequence[str], per_label: int, seed: int, name: str) -> tuple[Record, ...]:
