@@ -75,7 +75,8 @@ def guarded(main: Callable[[list[str]], None]) -> Callable[[list[str]], None]:
 
     @functools.wraps(main)
     def run(argv: list[str]) -> None:
-        logging.getLogger("jax").setLevel(logging.WARNING)  # no news about accelerators that are not there
+        for name in ("jax", "httpx", "httpx2"):  # no news about accelerators that are not there, nor of every call
+            logging.getLogger(name).setLevel(logging.WARNING)
         try:
             main(argv)
         except (ValueError, OSError) as error:
