@@ -78,9 +78,8 @@ def test_models(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     message = said(capsys, lambda: study.run(config(model=str(path)), root))
     assert expected in message
     assert str(path) in message
-    study.prepare(config(), root)
-    with rundir.open_run(root, config()):
-        pass
+    with rundir.open_run(root, config()), study.reopened(config(), root) as opened:
+        assert study.prepare(opened).model.name == "ledger"
 
 
 @pytest.mark.parametrize(

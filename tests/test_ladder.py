@@ -153,9 +153,9 @@ def test_windows_of_no_and_of_all_steps_are_the_arms_on_disk(
 ) -> None:
     """m = 0 draws p01's own chains, a window over chain and answer p11's: token for token, under the arm's own name."""
     config = small()
-    opened = study.prepare(config, tmp_path)
-    record = opened.task.records[0]
-    drawer, shown = opened.drawer, arms(record, ["tariff"])
+    with study.reopened(config, tmp_path) as opened:
+        drawer, record = study.prepare(opened), opened.task.records[0]
+    shown = arms(record, ["tariff"])
     without, with_it = (draws.open_arm(drawer, shown[name], name).prefix for name in (x0("tariff"), X1))
     ids = jnp.arange(config["n"], dtype=jnp.int32)
     chains = decode.sample(
