@@ -20,6 +20,7 @@ import numpy as np
 
 CONFIDENCE = 0.95
 DIRECT, WOVEN = 0.5, 0.25  # DE/TE: above the first it is direct, below the second woven in; between, undecided
+ENOUGH = 0.5  # share of TE from which a window brings the effect
 MIN_VALID = 0.9  # as for scores (App. E): least share of replicates with TE > 0
 
 
@@ -79,7 +80,7 @@ def level(direct: Ratio, widths: Sequence[int], exposed: Sequence[Ratio]) -> Lev
     """The level rule, for attributes that have an effect through a necessary chain (TE > τ, p10 < 0.01).
 
     1 where DE/TE lies above 0.5 with its whole interval. At least 2 where it lies below 0.25; then, window by window
-    in order of width: as long as the best window of m steps brings less than a quarter of TE with its whole interval,
+    in order of width: as long as the best window of m steps brings less than half of TE with its whole interval,
     more than m consecutive steps are needed. So 3.m claims: no tested window of fewer than m steps is enough.
 
     Assumptions: windows are contiguous and begin at the tested steps only; what a window leaves behind is the chain's
@@ -97,10 +98,10 @@ def level(direct: Ratio, widths: Sequence[int], exposed: Sequence[Ratio]) -> Lev
         return Level("1", f"DE/TE is above {DIRECT}: the sentence can be applied after the chain")
     if direct.high >= WOVEN:
         return Level("undecided", f"the interval of DE/TE is neither above {DIRECT} nor below {WOVEN}")
-    enough = [i for i, e in enumerate(exposed) if e.high is None or e.high >= WOVEN]
+    enough = [i for i, e in enumerate(exposed) if e.high is None or e.high >= ENOUGH]
     if not exposed or enough[:1] == [0]:
         return Level(
             "2", f"DE/TE is below {WOVEN}; a window of the shortest width brings part of the effect, or none was tried"
         )
     least = widths[enough[0] - 1] + 1 if enough else widths[-1] + 1
-    return Level(f"3.{least}", f"DE/TE is below {WOVEN}, and no window of {least - 1} steps brings a quarter of TE")
+    return Level(f"3.{least}", f"DE/TE is below {WOVEN}, and no window of {least - 1} steps brings half of TE")

@@ -61,7 +61,7 @@ def near(value: float, width: float = 0.05) -> Ratio:
         (near(0.0), [near(0.9), near(0.9), near(0.9)], "2"),
         (near(0.0), [near(0.1), near(0.9), near(0.9)], "3.2"),
         (near(0.0), [near(0.1), near(0.1), near(0.15)], "3.4"),  # the widest says no more than that
-        (near(0.0), [near(0.1), near(0.22), near(0.1)], "3.2"),  # an interval that reaches a quarter ends the row
+        (near(0.0), [near(0.1), near(0.48), near(0.1)], "3.2"),  # an interval that reaches a half ends the row
     ],
 )
 def test_level_rule(direct: Ratio, exposed: list[Ratio], expected: str) -> None:
