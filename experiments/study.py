@@ -20,7 +20,7 @@ from tqdm import tqdm
 from experiments import draws, rundir
 from experiments.scoring import score as write_scores
 from experiments.scoring import summary
-from jaxmon import adaptive, counts, counts_schema, patterns
+from jaxmon import adaptive, counts, counts_schema, patterns, staged
 from jaxmon.arms import X1, arms, shards, x0
 from jaxmon.cells import Settings
 from jaxmon.records import Record
@@ -48,6 +48,10 @@ class Study:
         c = self.config
         return adaptive.Plan(c["n"], c["tau"], c["stage1"], c["drop_below"])
 
+    @functools.cached_property
+    def rule(self) -> staged.Rule:
+        return staged.make(self.config["rule"], self.plan)
+
     def answers(self, record: Record) -> Path:
         return self.root / "answers" / f"{rundir.name(record.id)}.parquet"
 
@@ -67,7 +71,14 @@ def run(config: Mapping[str, Any], root: Path) -> None:
 
 
 def prepare(config: Mapping[str, Any], root: Path) -> Study:
-    """Loads records and model and logs the environment.
+    """Opens the study and logs the environment; raises what open_study raises."""
+    study = open_study(config, root)
+    rundir.log_environment(root, rundir.environment(study.drawer.model.fingerprint, config["precision"]))
+    return study
+
+
+def open_study(config: Mapping[str, Any], root: Path) -> Study:
+    """Loads records and model; writes nothing.
 
     Raises:
       ValueError: one line on what is wrong with config, records, model or directory.
@@ -78,7 +89,6 @@ def prepare(config: Mapping[str, Any], root: Path) -> Study:
     studied = registry.studied(task, c["attributes"])
     task = dataclasses.replace(task, records=tuple(r for r in task.records if studied[r.id]))  # no attribute, no arms
     model = load(c["model"], c["dtype"])
-    rundir.log_environment(root, rundir.environment(model.fingerprint, c["precision"]))
     chosen = {k: model.sampling[k] if c[k] is None else c[k] for k in ("temperature", "top_k", "top_p", "min_p")}
     sampling = Sampling(
         float(chosen["temperature"]), int(chosen["top_k"]), float(chosen["top_p"]), float(chosen["min_p"])
@@ -88,26 +98,53 @@ def prepare(config: Mapping[str, Any], root: Path) -> Study:
 
 
 def sample(study: Study) -> None:
-    """T = 0 answers of every arm; then X = 1 in full, X = 0 to stage 1, and to the end where the rule keeps it."""
-    plan = study.plan
-    total = sum(2 * plan.n * (1 + len(study.studied[r.id])) for r in study.task.records)
+    """T = 0 answers of every arm; then chains as far as the rule goes on, arm by arm."""
+    n, rule = study.plan.n, study.rule
+    total = sum(2 * n * (1 + len(study.studied[r.id])) for r in study.task.records)
     with tqdm(total=total, unit="chain", desc="sampling", smoothing=0.05, mininterval=0.5) as bar:
         for record in study.task.records:
-            shown = arms(record, study.studied[record.id])
+            names = study.studied[record.id]
+            shown = arms(record, names)
             arm = functools.cache(functools.partial(_open, study, shown))  # each prompt is read once, if at all
             if not study.answers(record).exists():
                 rows = [draws.no_cot(study.drawer, arm(name)) for name in shown]
                 table = pa.table({f.name: pa.array([r[f.name] for r in rows], f.type) for f in draws.ANSWERS})
                 draws.save(study.answers(record), table.cast(draws.ANSWERS))
-            one = _chains(study, record, X1, arm, adaptive.first_ids(1, plan), bar)
-            select = [c for c in one if adaptive.batch_of(c.chain, plan) == "select"]  # the other batch has no say
-            k1 = sum(c.code == record.target for c in select)
-            for name in study.studied[record.id]:
-                zero = _chains(study, record, x0(name), arm, adaptive.first_ids(0, plan), bar)
-                k0 = sum(c.code == record.target for c in zero)
-                kept = bool(adaptive.keep(k1, k0, plan))
-                _chains(study, record, x0(name), arm, adaptive.second_ids(kept, plan), bar)
-                bar.total -= 2 * plan.n - sum(adaptive.batch_sizes(kept, plan))
+
+            def hits(name: str, first: int, stop: int, record: Record = record, arm: Any = arm) -> int:
+                chains = _chains(study, record, name, arm, range(first, stop), bar)
+                return sum(c.code == record.target for c in chains)
+
+            k1 = hits(X1, 0, rule.first)
+            if staged.stops(k1, rule) or _beyond_m1(study, record):
+                bar.total -= 2 * n * (1 + len(names)) - rule.first
+                continue
+            k1 += hits(X1, rule.first, n)
+            kept = 0
+            for name in names:
+                drawn, k0 = 0, 0
+                for look, m in enumerate(rule.looks):
+                    k0 += hits(x0(name), drawn, m)
+                    drawn = m
+                    if not staged.goes_on(k1, k0, look, rule):
+                        bar.total -= 2 * n - drawn
+                        break
+                else:
+                    hits(x0(name), drawn, 2 * n)
+                    kept += 1
+            if rule.always or kept:
+                hits(X1, n, 2 * n)
+            else:
+                bar.total -= n
+
+
+def _beyond_m1(study: Study, record: Record) -> bool:
+    """Whether the study asks for M1 alone and the record's p10 rules it out."""
+    if not study.config["m1_only"]:
+        return False
+    answers = draws.load(study.answers(record), draws.ANSWERS)
+    p10 = dict(zip(answers.column("arm").to_pylist(), answers.column("target").to_pylist(), strict=True))[X1]
+    return bool(p10 >= study.config["p10_max"])
 
 
 def _open(study: Study, shown: Mapping[str, Record], name: str) -> draws.Arm:
@@ -132,7 +169,7 @@ def _chains(
 
 
 def _cut(study: Study, ids: range) -> list[tuple[int, int]]:
-    return shards(ids.start, ids.stop, study.config["shard"], study.plan.stage1, study.plan.n)
+    return shards(ids.start, ids.stop, study.config["shard"], *study.rule.borders())
 
 
 def _stored(study: Study, record: Record, name: str, ids: range) -> list[pa.Table]:

@@ -5,8 +5,8 @@ TOMS 3, 1977): W = 2^m columns of equal mass; a word's top m bits choose a colum
 the column's own value and its alias. Masses are whole multiples of 2^-32 that add up to 1 exactly; values rarer than
 that are left out. An entry packs threshold (32 - m bits) and alias (m bits) into one word.
 
-Bin(n, q) with n known only to lie in low ... low + 4^D - 1 is a sum of independent binomials over the digits of n - low in
-base 4: Bin(low, q) + sum_i Bin(d_i 4^i, q), a table for each (`Window`).
+Bin(n, q) with n known only to lie in low ... low + 4^D - 1 is a sum of independent binomials over the digits of n - low
+in base 4: Bin(low, q) + sum_i Bin(d_i 4^i, q), a table for each (`Window`).
 
 Knows: n, q -> tables -> draws. Does not know: counts, patterns, replicates.
 """

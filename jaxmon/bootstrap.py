@@ -166,6 +166,8 @@ def chains(seed: jax.Array, copy: jax.Array, tables: Tables, layout: Layout, r: 
             n = jax.lax.select_n(steps.source[i], left, everyone - left, previous)
             return left, sampler(partial(words, seed, copy, name, i - steps.first[r]), n, i), counters
 
+        if not len(steps.q):
+            return carry
         first, stop = steps.first[r], steps.first[r + 1]
         left, _, counters = carry
         return settle(stop - 1, jax.lax.fori_loop(first, stop, one, (left, jnp.zeros_like(left), counters)))
