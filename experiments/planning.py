@@ -1,11 +1,12 @@
 """What a run will cost, before anything is spent, and what it did cost: one table for both.
 
 Stages: reading prompts, no-CoT answers, chains of each arm and batch, judging. Chains are the exact expectations of the
-run's sampling rule (jaxmon/operating.py) over a stated population of effects; records and prompt lengths are the task's own.
-Tokens per chain and tokens per second are given, or measured by drawing one block of the first record.
+run's sampling rule (jaxmon/operating.py) over a stated population of effects; records and prompt lengths are the task's
+own. Tokens per chain and per second are given, or measured by drawing one block of the first record.
 
-Forward FLOPs of a token at context length c: 2 x (weights that multiply) + 4 layers heads head_dim c (scores and values);
-the embedding multiplies only as the output head. Memory: weights + keys and values of all slots and of the prompt + logits.
+Forward FLOPs of a token at context length c: 2 x (weights that multiply) + 4 layers heads head_dim c (scores and
+values); the embedding multiplies only as the output head. Memory: weights + keys and values of all slots and of a
+record's prompts + logits.
 
 Knows: configs, rules, models, run directories. Does not know: flags.
 """
@@ -33,7 +34,7 @@ STAGES = ("read prompts", "no-CoT answers", "X=1 select", "X=0 select", "X=1 est
 
 @dataclasses.dataclass(frozen=True)
 class Population:
-    """What is assumed of pairs before they are seen: records share `p11`; of their pairs `effects` have TE = `effect`."""
+    """What is assumed of pairs not yet seen: records share `p11`; `effects` of their pairs have TE = `effect`."""
 
     p11: float = 0.5
     effect: float = 0.25

@@ -15,8 +15,8 @@ all, after the last look, so its law given that it is drawn is that of n fresh c
                 batch is drawn only where some pair goes on to the end.
 
 The last look of `staged` is after n chains and drops TE^ < delta/2 - v patience / (delta n), 0.042 at p = 1/2: such
-pairs failed TE^ > tau by nearly two standard deviations. They have no estimation batch, so no bootstrap replicate brings them
-back (bootstrap.py says the same of stage 1).
+pairs failed TE^ > tau by nearly two standard deviations. They have no estimation batch, so no bootstrap replicate
+brings them back (bootstrap.py says the same of stage 1).
 
 Exact operating characteristics of any rule: operating.py.
 
