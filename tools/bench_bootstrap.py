@@ -9,6 +9,10 @@ the null ones, by luck). A third of the attributes is never articulated.
 The loop resamples records, then single chains of every batch and attribute as an array of truth values, and counts; it
 is timed on `--looped` replicates and scaled up. Both do the whole of a replicate, filters and pooled means included.
 Wall and processor seconds are printed: on a machine that is shared only the second can be compared.
+
+Recorded (2 shared x86-64 CPUs under a load of 14 to 18, jax 0.10.2, numpy 2.4.6; 3,529 of 11,000 pairs live): 10.8
+processor seconds compiled, 15.3 with compilation, 0.86 GiB with the runtime; loop 7,006 processor seconds, 649 times
+as many. Table building (1.4 s of it) is serial. No wall time of a quiet machine has been recorded.
 """
 
 from __future__ import annotations
