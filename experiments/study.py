@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from tqdm import tqdm
 from experiments import draws, judges, labelling, rundir
 from experiments.scoring import score as write_scores
 from experiments.scoring import summary
-from jaxmon import adaptive, counts, counts_schema, patterns
+from jaxmon import adaptive, counts, counts_schema, patterns, staged
 from jaxmon.arms import X1, arms, shards, x0
 from jaxmon.cells import Settings
 from jaxmon.judge import Accountable, Judge, chosen
@@ -59,6 +59,10 @@ class Study:
     def plan(self) -> adaptive.Plan:
         c = self.config
         return adaptive.Plan(c["n"], c["tau"], c["stage1"], c["drop_below"])
+
+    @functools.cached_property
+    def rule(self) -> staged.Rule:
+        return staged.make(self.config["rule"], self.plan)
 
     def answers(self, record: Record) -> Path:
         return self.root / "answers" / f"{rundir.name(record.id)}.parquet"
@@ -101,10 +105,19 @@ def reopened(config: Mapping[str, Any], root: Path, beside: bool = False) -> Ite
 
 
 def prepare(study: Study) -> draws.Drawer:
-    """Loads the model under study and logs the environment.
+    """Loads the model under study and logs the environment; raises what `drawer` raises, or RunError."""
+    made = drawer(study)
+    entry = rundir.environment(made.model.fingerprint, study.config["precision"])
+    entry |= {"model": made.model.name, "sampling": dataclasses.asdict(made.sampling)}
+    rundir.log_environment(study.root, entry)
+    return made
+
+
+def drawer(study: Study) -> draws.Drawer:
+    """Loads the model under study; writes nothing.
 
     Raises:
-      ValueError: one line on what is wrong with config, model or directory.
+      ValueError: one line on what is wrong with config or model.
     """
     c = study.config
     jax.config.update("jax_default_matmul_precision", None if c["precision"] == "default" else c["precision"])
@@ -113,33 +126,55 @@ def prepare(study: Study) -> draws.Drawer:
     sampling = Sampling(
         float(chosen["temperature"]), int(chosen["top_k"]), float(chosen["top_p"]), float(chosen["min_p"])
     )
-    entry = rundir.environment(model.fingerprint, c["precision"])
-    rundir.log_environment(study.root, entry | {"model": model.name, "sampling": dataclasses.asdict(sampling)})
     return draws.Drawer(model, c["task"], sampling, c["seed"], c["slots"], c["shard"], c["length"], c["bucket"])
 
 
 def sample(study: Study, drawer: draws.Drawer) -> None:
-    """T = 0 answers of every arm; then X = 1 in full, X = 0 to stage 1, and to the end where the rule keeps it."""
-    plan = study.plan
-    total = sum(2 * plan.n * (1 + len(study.studied[r.id])) for r in study.task.records)
+    """T = 0 answers of every arm; then chains as far as the rule goes on, the arms of a record together."""
+    n, rule = study.plan.n, study.rule
+    total = sum(2 * n * (1 + len(study.studied[r.id])) for r in study.task.records)
     with tqdm(total=total, unit="chain", desc="sampling", smoothing=0.05, mininterval=0.5) as bar:
         for record in study.task.records:
-            shown = arms(record, study.studied[record.id])
+            alive = list(study.studied[record.id])
+            shown = arms(record, alive)
             arm = functools.cache(functools.partial(_open, drawer, shown))  # each prompt is read once, if at all
             if not study.answers(record).exists():
                 rows = [draws.no_cot(drawer, arm(name)) for name in shown]
                 table = pa.table({f.name: pa.array([r[f.name] for r in rows], f.type) for f in draws.ANSWERS})
                 draws.save(study.answers(record), table.cast(draws.ANSWERS))
-            zeros = {x0(name): name for name in study.studied[record.id]}
-            first = {X1: adaptive.first_ids(1, plan)} | dict.fromkeys(zeros, adaptive.first_ids(0, plan))
-            one, *rest = _chains(study, drawer, record, arm, first, bar)
-            select = [c for c in one if adaptive.batch_of(c.chain, plan) == "select"]  # the other batch has no say
-            k1 = sum(c.code == record.target for c in select)
-            k0 = [sum(c.code == record.target for c in zero) for zero in rest]
-            kept = {name: bool(adaptive.keep(k1, k, plan)) for name, k in zip(zeros, k0, strict=True)}
-            bar.total -= sum(2 * plan.n - sum(adaptive.batch_sizes(keep, plan)) for keep in kept.values())
-            second = {name: adaptive.second_ids(keep, plan) for name, keep in kept.items()}
-            _chains(study, drawer, record, arm, second, bar)
+
+            def hits(
+                names: Iterable[str], first: int, stop: int, record: Record = record, arm: Any = arm
+            ) -> dict[str, int]:
+                """Target answers among the chains first … stop - 1 of each arm."""
+                found = _chains(study, drawer, record, arm, dict.fromkeys(names, range(first, stop)), bar)
+                return {k: sum(c.code == record.target for c in v) for k, v in zip(names, found, strict=True)}
+
+            k1 = hits([X1], 0, rule.first)[X1]
+            if staged.stops(k1, rule) or _beyond_m1(study, record):
+                bar.total -= 2 * n * len(shown) - rule.first
+                continue
+            k1 += hits([X1], rule.first, n)[X1]
+            drawn, k0 = 0, dict.fromkeys(map(x0, alive), 0)
+            for look, m in enumerate(rule.looks):
+                k0 = {name: k0[name] + more for name, more in hits(list(k0), drawn, m).items()}
+                going = {name: k for name, k in k0.items() if staged.goes_on(k1, k, look, rule)}
+                bar.total -= (len(k0) - len(going)) * (2 * n - m)
+                drawn, k0 = m, going
+            hits(list(k0), drawn, 2 * n)
+            if rule.always or k0:
+                hits([X1], n, 2 * n)
+            else:
+                bar.total -= n
+
+
+def _beyond_m1(study: Study, record: Record) -> bool:
+    """Whether the study asks for M1 alone and the record's p10 rules it out."""
+    if not study.config["m1_only"]:
+        return False
+    answers = draws.load(study.answers(record), draws.ANSWERS)
+    p10 = dict(zip(answers.column("arm").to_pylist(), answers.column("target").to_pylist(), strict=True))[X1]
+    return bool(p10 >= study.config["p10_max"])
 
 
 def _open(drawer: draws.Drawer, shown: Mapping[str, Record], name: str) -> draws.Arm:
@@ -165,7 +200,7 @@ def _chains(
 
 
 def _cut(study: Study, ids: range) -> list[tuple[int, int]]:
-    return shards(ids.start, ids.stop, study.config["shard"], study.plan.stage1, study.plan.n)
+    return shards(ids.start, ids.stop, study.config["shard"], *study.rule.borders())
 
 
 def stored(study: Study, record: Record, name: str, ids: range) -> list[pa.Table]:

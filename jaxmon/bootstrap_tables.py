@@ -1,10 +1,15 @@
 """The data of a bootstrap as sampling tables: which binomials to draw, in which order, and what each adds to.
 
-One replicate of a record is a list of steps. Each draws Bin(m, q), where m is (by `source`)
-    FIXED     a number of chains that does not change: K1 and K0 of the selection batch, K0 of the estimation batch
-    LEFT      the X=1 chains of the estimation batch that no earlier pattern has taken: with label patterns, every
-              pattern is such a step, and the steps together are one multinomial
+Everything is flat, record after record: records differ widely in pairs and patterns, and nothing is padded. Only pairs
+with an estimation batch are there. A replicate of a record draws
+    its arms, binomials of a fixed number of chains: K1 select; K0 select and K0 estimate of each pair; and
+    a list of steps for the X=1 chains of the estimation batch. Each draws Bin(m, q), where m is (by `source`)
+    LEFT      the chains that no earlier LEFT step has taken: with label patterns, every pattern is such a step, and the
+              steps together are one multinomial; K1 is what they have taken
     TARGET    the replicate's K1;  PREVIOUS  the draw before: without patterns, J ~ Bin(K1, J/K1) and L ~ Bin(J, L/J)
+
+What a step adds to is packed: a word holds several counters of `bits` bits, one for L of each pair of the record and,
+where some target answer has no readable label, one for J (else J = K1). A draw times its word adds to all at once.
 
 Knows: counts, patterns. Does not know: random numbers, filters.
 """
@@ -15,58 +20,89 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmon import cells
+from jaxmon import alias, cells
 from jaxmon.cells import Draw, Fixed, Settings
 from jaxmon.counts import Counts
 from jaxmon.patterns import UNJUDGED, Patterns, attribute_order, letters
 
-FIXED, LEFT, TARGET, PREVIOUS = range(4)
-FREQUENT = 10  # a pattern expected this often in some record is drawn by rejection, rarer ones by inversion
+LEFT, TARGET, PREVIOUS = range(3)
+FREQUENT = 12  # a pattern expected this often is drawn from tables, a rarer one by inversion
 
 
 class Steps(NamedTuple):
-    """One entry per step; P steps, R records, K live attributes of a record at most."""
+    """Steps of all records, P in all; those of record r are first[r] ... first[r + 1] - 1."""
 
+    first: Any  # int32 [R + 1]
     source: Any  # int32 [P]
-    adds_target: Any  # float32 [P]: 1 where the draw counts into K1
-    n: Any  # float32 [P, R]: m of FIXED steps
-    q: Any  # float32 [P, R]
-    judged: Any  # float32 [P, R, K]: weight of the draw in J
-    articulated: Any  # float32 [P, R, K]: and in L
+    q: Any  # float32 [P]
+    adds: Any  # uint32 [P, W]
 
 
 class Tables(NamedTuple):
-    """All of a bootstrap's data. `frequent` begins with the 1 + 2K arms K1 select, K0 select, K0 estimate."""
+    """All of a bootstrap's data; N live pairs, those of record r are first[r] ... first[r + 1] - 1."""
 
-    fixed: Fixed  # [R, A]
-    data: Draw  # [R, A]: the counts themselves, for resampling records only
-    slot: Any  # int32 [R, A]: an attribute's place among the live ones of its record
+    first: Any  # int32 [R + 1]
+    fixed: Fixed  # [N]
+    data: Draw  # [N]: the counts themselves, for resampling records only
+    cell: Any  # int32 [N]: attribute * C + class
+    one: alias.Table  # [R]: K1 select
+    zero: alias.Table  # [2 N]: K0 select, then K0 estimate
     n1: Any  # float32 [R]: X=1 chains of the estimation batch
     frequent: Steps
+    windows: alias.Window  # [P frequent]
     rare: Steps
-    classes: Any  # float32 [R, C] one-hot
     pool: Any  # int32 [R]: records in the order of their classes
     start: Any  # int32 [R]: where the class of record i begins in `pool`
     size: Any  # int32 [R]: and how many records it has
 
 
-def build(counts: Counts, patterns: Patterns | None, settings: Settings) -> Tables:
-    """Tables in float64 and int64 (NumPy); bootstrap.py casts them once."""
+class Layout(NamedTuple):
+    """What is static. `pairs`: most live pairs of a record; `bits` per counter; `judged`: J has counters of its own."""
+
+    attributes: int
+    classes: int
+    pairs: int
+    bits: int
+    judged: bool
+
+    @property
+    def counters(self) -> int:
+        return self.pairs * (1 + self.judged)
+
+
+def build(counts: Counts, patterns: Patterns | None, settings: Settings) -> tuple[Tables, Layout]:
+    """Tables in NumPy, float64 and int64 but for the packed words; bootstrap.py casts them once."""
     fixed, data = cells.split(counts, settings)
-    n_records = len(counts.records)
-    n_slots = max(1, int(fixed.live.sum(1).max()))
-    slot = np.clip(np.cumsum(fixed.live, 1) - 1, 0, n_slots - 1)
+    r, a = np.nonzero(fixed.live)
+    first = np.concatenate([[0], np.cumsum(fixed.live.sum(1))])
     n1 = counts.n1[:, :, 1].max(1).astype(float)
-    arms = _arms(counts, fixed.live, slot, n_slots)
-    if patterns is None:
-        frequent, rare = _join(arms, _marginal(data, fixed.live, slot, n_slots, n1)), _empty(0, n_records, n_slots)
-    else:
-        joint = _joint(counts, patterns, fixed.live, slot, n_slots)
-        heads = _heads(joint, n1)
-        frequent, rare = _join(arms, _part(joint, slice(0, heads))), _part(joint, slice(heads, None))
-    pool, start, size = _resampling(counts, settings.within_class)
-    classes = np.eye(len(counts.labels))[counts.label_of]
-    return Tables(fixed, data, slot, n1, frequent, rare, classes, pool, start, size)
+    unread = bool((data.judged != data.k1).any())
+    size = (len(counts.attributes), len(counts.labels), max(1, int(np.diff(first).max())))
+    layout = Layout(*size, int(n1.max()).bit_length(), unread)
+    lists = (
+        _marginal(counts, data, fixed.live, layout)
+        if patterns is None
+        else _joint(counts, patterns, fixed.live, layout)
+    )
+    source, q, reach, adds = (np.concatenate(x) for x in zip(*lists, strict=True))
+    owner = np.repeat(np.arange(len(lists)), [len(x[0]) for x in lists])
+    often = (n1[owner] * reach * q >= FREQUENT) | (patterns is None)
+    part = lambda m: Steps(np.searchsorted(owner[m], np.arange(len(n1) + 1)), source[m], q[m], _pack(adds[m], layout))
+    hits, chains = (np.concatenate([x[r, a, 0], x[r, a, 1]]) for x in (counts.k0, counts.n0))
+    hits1, chains1 = (x[:, :, 0].max(1) for x in (counts.k1, counts.n1))
+    return Tables(
+        first,
+        Fixed(*(x[r, a] for x in fixed)),
+        Draw(*(x[r, a] for x in data)),
+        a * len(counts.labels) + counts.label_of[r],
+        alias.table(chains1, hits1 / chains1),
+        alias.table(chains, hits / chains),
+        n1,
+        part(often),
+        alias.window(n1[owner[often]], reach[often], q[often]),
+        part(~often),
+        *_resampling(counts, settings.within_class),
+    ), layout
 
 
 def _resampling(counts: Counts, within_class: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -78,84 +114,63 @@ def _resampling(counts: Counts, within_class: bool) -> tuple[np.ndarray, np.ndar
     return np.argsort(counts.label_of, kind="stable"), start[counts.label_of], size[counts.label_of]
 
 
-def _empty(n_steps: int, n_records: int, n_slots: int) -> Steps:
-    wide = (n_steps, n_records, n_slots)
-    return Steps(
-        np.zeros(n_steps, int),
-        np.zeros(n_steps),
-        np.zeros(wide[:2]),
-        np.zeros(wide[:2]),
-        np.zeros(wide),
-        np.zeros(wide),
+def _pack(flags: np.ndarray, layout: Layout) -> np.ndarray:
+    """bool [P, counters] -> uint32 [P, W], a one at the lowest bit of every counter that is set."""
+    each = 32 // layout.bits
+    words = -(-flags.shape[1] // each)
+    flags = np.pad(flags, ((0, 0), (0, words * each - flags.shape[1]))).reshape(len(flags), words, each)
+    return (
+        (flags.astype(np.uint64) << np.uint64(layout.bits) * np.arange(each, dtype=np.uint64)).sum(-1).astype(np.uint32)
     )
 
 
-def _join(a: Steps, b: Steps) -> Steps:
-    return Steps(*(np.concatenate(x) for x in zip(a, b, strict=True)))
+List = tuple[
+    np.ndarray, np.ndarray, np.ndarray, np.ndarray
+]  # of one record: source, q, share of n1 it draws from, adds
 
 
-def _part(steps: Steps, part: slice) -> Steps:
-    return Steps(*(x[part] for x in steps))
+def _marginal(counts: Counts, data: Draw, live: np.ndarray, layout: Layout) -> list[List]:
+    """Steps K1, then J and L of each pair: labels independent over attributes given K1."""
+    lists = []
+    for r, some in enumerate(live):
+        k1, judged, articulated = (x[r, some] for x in (data.k1, data.judged, data.articulated))
+        pairs, n1 = len(k1), max(1.0, float(counts.n1[r, :, 1].max()))
+        q, reach = np.ones(1 + 2 * pairs), np.ones(1 + 2 * pairs)
+        q[0] = k1.max(initial=0) / n1
+        q[1::2], q[2::2] = judged / np.maximum(k1, 1), articulated / np.maximum(judged, 1)
+        reach[1::2], reach[2::2] = k1 / n1, judged / n1
+        adds = np.zeros((1 + 2 * pairs, layout.counters), bool)
+        at = np.arange(pairs)
+        adds[2 + 2 * at, at] = True
+        if layout.judged:
+            adds[1 + 2 * at, layout.pairs + at] = True
+        lists.append((np.array([LEFT, *[TARGET, PREVIOUS] * pairs]), q, reach, adds))
+    return lists
 
 
-def _arms(counts: Counts, live: np.ndarray, slot: np.ndarray, n_slots: int) -> Steps:
-    """Steps K1 select, K0 select of each slot, K0 estimate of each slot; a slot without a pair draws from 0 chains."""
-    steps = _empty(1 + 2 * n_slots, len(counts.records), n_slots)
-    r, a = np.nonzero(live)
-    n1, k1 = (x[:, :, 0].max(1) for x in (counts.n1, counts.k1))
-    steps.n[0], steps.q[0] = n1, k1 / n1
-    for offset, batch in ((1, 0), (1 + n_slots, 1)):
-        steps.n[offset + slot[r, a], r] = counts.n0[r, a, batch]
-        steps.q[offset + slot[r, a], r] = counts.k0[r, a, batch] / counts.n0[r, a, batch]
-    return steps
-
-
-def _marginal(data: Draw, live: np.ndarray, slot: np.ndarray, n_slots: int, n1: np.ndarray) -> Steps:
-    """Steps K1, then J and L of each slot: labels independent over attributes given K1."""
-    steps = _empty(1 + 2 * n_slots, len(live), n_slots)
-    steps.source[1::2], steps.source[2::2] = TARGET, PREVIOUS
-    steps.adds_target[0] = 1
-    steps.n[0] = n1
-    r, a = np.nonzero(live)
-    k1, judged, articulated = (x[r, a] for x in (data.k1, data.judged, data.articulated))
-    steps.q[0, r] = k1 / n1[r]
-    of = 1 + 2 * slot[r, a]
-    steps.q[of, r], steps.q[of + 1, r] = judged / np.maximum(k1, 1), articulated / np.maximum(judged, 1)
-    steps.judged[of, r, slot[r, a]] = steps.articulated[of + 1, r, slot[r, a]] = 1
-    return steps
-
-
-def _joint(counts: Counts, patterns: Patterns, live: np.ndarray, slot: np.ndarray, n_slots: int) -> Steps:
+def _joint(counts: Counts, patterns: Patterns, live: np.ndarray, layout: Layout) -> list[List]:
     """One LEFT step per pattern of target answers, most frequent first.
 
     Patterns are first projected on what the scores need, the live attributes and the classes {N, M}, {I}, {?}: patterns
     that agree there are one.
     """
-    projected = []
+    lists = []
     for r, record in enumerate(counts.records):
         group = patterns.get((record, "estimate"), {})
-        order = [(i, a) for i, a in enumerate(attribute_order(counts, r)) if live[r, a]]
+        pair_of = {int(a): i for i, a in enumerate(np.flatnonzero(live[r]))}
+        order = [(i, pair_of[a]) for i, a in enumerate(attribute_order(counts, r)) if a in pair_of]
         merged = {"?" * len(order): group.get(UNJUDGED, 0)}
         for pattern, count in letters(group).items():
             short = "".join("N" if pattern[i] == "M" else pattern[i] for i, _ in order)
             merged[short] = merged.get(short, 0) + count
-        kept = sorted(((c, s) for s, c in merged.items() if c), reverse=True)  # ties by name
-        projected.append((kept, [int(slot[r, a]) for _, a in order], sum(group.values())))
-    depth = 8 * -(-max(1, *(len(kept) for kept, _, _ in projected)) // 8)  # multiples of 8 spare recompilations
-    steps = _empty(depth, len(counts.records), n_slots)
-    steps.source[:], steps.adds_target[:] = LEFT, 1
-    for r, (kept, slots, left) in enumerate(projected):
-        for j, (count, short) in enumerate(kept):
-            steps.q[j, r] = count / left
-            left -= count
-            steps.articulated[j, r, slots] = [c == "I" for c in short]
-            steps.judged[j, r, slots] = [c != "?" for c in short]
-    return steps
-
-
-def _heads(joint: Steps, n1: np.ndarray) -> int:
-    """How many leading patterns are frequent in some record, in steps of 4 (to spare recompilations)."""
-    reach = np.cumprod(np.vstack([np.ones((1, len(n1))), 1 - joint.q[:-1]]), 0)
-    frequent = (n1 * reach * joint.q >= FREQUENT).any(1)
-    last = int(np.flatnonzero(frequent).max(initial=0)) + 1
-    return min(4 * -(-last // 4), len(joint.q))
+        kept = sorted(((c, s) for s, c in merged.items() if c and order), reverse=True)  # ties by name
+        taken = np.array([c for c, _ in kept], float)
+        left = sum(group.values()) - np.cumsum(taken) + taken
+        adds = np.zeros((len(kept), layout.counters), bool)
+        for j, (_, short) in enumerate(kept):
+            for (_, pair), letter in zip(order, short, strict=True):
+                adds[j, pair] = letter == "I"
+                if layout.judged:
+                    adds[j, layout.pairs + pair] = letter != "?"
+        lists.append((np.full(len(kept), LEFT), taken / left, left / sum(group.values()), adds))
+    return lists

@@ -182,10 +182,14 @@ def means(value: Any, mask: Any, ok: Any, classes: Any, min_records: int, xp: Mo
     Args: value, mask, ok [S, R, A]; classes one-hot [R, C], float; min_records.
     Returns: (mean, size), each [S, A+1, C+1], float; size 0 means undefined, and the mean there means nothing.
     """
-    counting = cell_counts(ok, classes, xp) > min_records
-    counting = counting.astype(classes.dtype)
-    size = pooled(counting * cell_counts(mask, classes, xp), xp)
-    total = pooled(counting * cell_sums(value, mask, classes, xp), xp)
+    counts = cell_counts(ok, classes, xp)
+    return pooled_means(cell_sums(value, mask, classes, xp), cell_counts(mask, classes, xp), counts, min_records, xp)
+
+
+def pooled_means(total: Any, size: Any, qualifying: Any, min_records: int, xp: ModuleType = np) -> tuple[Any, Any]:
+    """`means` from the sums and sizes of every (attribute, class) cell and its qualifying pairs, [S, A, C], float."""
+    counting = (qualifying > min_records).astype(size.dtype)
+    size, total = pooled(counting * size, xp), pooled(counting * total, xp)
     return total / xp.where(size > 0, size, xp.ones_like(size)), size
 
 

@@ -10,7 +10,8 @@ Columns (whole numbers are int64, others may be present and are ignored):
     unparsed                   chains of both arms that ended without a readable answer (unclosed or malformed)
 
 The X=1 arm is drawn once per record, so n1, k1 and truncated1 agree over the attributes of a record and batch.
-`n0 = k0 = 0` in the estimation batch says: dropped at stage 1 of the adaptive sampling (App. E.1).
+`n0 = k0 = 0` in the estimation batch says: dropped by the adaptive sampling (App. E.1). Such a pair may have no X=0
+chains at all, and where no pair of a record was kept, n1 may be 0 in the estimation batch, too.
 
 Knows: the layout as arrays. Does not know: scores, filters, models. Schema and files: counts_schema.py; the rules of a
 valid table: counts_check.py; label patterns: patterns.py.

@@ -35,7 +35,6 @@ def check_rows(text: Columns, number: Columns, rate: Columns, source: str) -> No
         ("batch", ~np.isin(text["batch"], BATCHES), "unknown batch, expected select or estimate"),
         *((c, n[c] < 0, "negative") for c in TALLIES + LOST),
         ("n1", (n["n1"] == 0) & ~estimate, "no chains in the selection batch"),
-        ("n0", (n["n0"] == 0) & ~estimate, "no chains in the selection batch"),
         ("n0", (n["n1"] == 0) & (n["n0"] > 0), "chains without the attribute but none with it (n1 = 0)"),
         ("k1", n["k1"] > n["n1"], "more target answers than chains (n1 = {n1})"),
         ("k0", n["k0"] > n["n0"], "more target answers than chains (n0 = {n0})"),
@@ -82,6 +81,11 @@ def check_groups(
         raise CountsError(
             f"{source}: {place(text, i)}, column batch: the {BATCHES[1 - b[i]]} batch of this pair is missing"
         )
+    estimated = pair[(b == 1) & (number["n0"] > 0)]
+    unselected = (b == 0) & (number["n0"] == 0) & np.isin(pair, estimated)
+    if unselected.any():
+        i = int(np.argmax(unselected))
+        raise CountsError(f"{source}: {place(text, i)}, column n0: 0: no chains in the selection batch")
     groups: list[tuple[str, np.ndarray, np.ndarray, str]] = [
         ("label", r, text["label"], "the classes of one record differ"),
         *((c, r * 2 + b, number[c], "differs over the attributes of one record and batch") for c in SHARED),

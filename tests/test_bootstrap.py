@@ -24,7 +24,7 @@ def small_study(seed=0, n=200, records=8, labels=("c", "c", "d")):
     return made.study(rng, p11, p01, LAW, names, n)
 
 
-# Laws of the draws
+# Laws of the draws (the tables: tests/test_alias.py)
 
 
 def chi_square(drawn, n, p):
@@ -39,26 +39,24 @@ def chi_square(drawn, n, p):
     return stats.chi2.sf(((f - e) ** 2 / e).sum(), len(e) - 1) if len(e) > 1 else float(f[0] == len(drawn))
 
 
-LAWS = [(1000, 0.5), (1000, 0.03), (1000, 0.997), (20, 0.5), (7, 0.3), (1, 0.7)]
-SMALL_LAWS = [(1000, 0.009), (40, 0.2), (1000, 0.992), (9, 0.5), (12, 0.75), (3, 0.999), (1, 0.4)]
+def small(seed, n, p, size):
+    u = 1 - jax.random.uniform(jax.random.key(seed), (size,))
+    return np.asarray(
+        jax.jit(bootstrap.small_binomial)(u, jnp.full(size, n, jnp.float32), jnp.full(size, p, jnp.float32))
+    )
 
 
 @pytest.mark.parametrize(
-    ("sampler", "n", "p"),
-    [(jax.random.binomial, n, p) for n, p in LAWS] + [(bootstrap.small_binomial, n, p) for n, p in SMALL_LAWS],
+    ("n", "p"), [(1000, 0.009), (40, 0.2), (1000, 0.992), (9, 0.5), (12, 0.75), (3, 0.999), (1, 0.4)]
 )
-def test_binomial_draws_follow_the_exact_law(sampler, n, p):
-    """400,000 draws each, chi-square; 13 tests at 7e-8 make a false alarm of 1e-6 together."""
-    shape = (400_000,)
-    drawn = jax.jit(sampler)(jax.random.key(n), jnp.full(shape, n, jnp.float32), jnp.full(shape, p, jnp.float32))
-    assert chi_square(np.asarray(drawn), n, p) > 7e-8
+def test_binomial_draws_follow_the_exact_law(n, p):
+    """400,000 draws each, chi-square; 7 tests at 1.4e-7 make a false alarm of 1e-6 together."""
+    assert chi_square(small(n, n, p, 400_000), n, p) > 1.4e-7
 
 
-@pytest.mark.parametrize("sampler", [jax.random.binomial, bootstrap.small_binomial])
 @pytest.mark.parametrize(("n", "p", "value"), [(0, 0.0, 0), (0, 0.3, 0), (0, 1.0, 0), (10, 0.0, 0), (10, 1.0, 10)])
-def test_binomial_draws_at_the_ends_are_certain(sampler, n, p, value):
-    drawn = sampler(jax.random.key(0), jnp.full((1000,), n, jnp.float32), jnp.full((1000,), p, jnp.float32))
-    assert np.asarray(drawn).tolist() == [value] * 1000
+def test_binomial_draws_at_the_ends_are_certain(n, p, value):
+    assert small(0, n, p, 1000).tolist() == [value] * 1000
 
 
 def test_joint_draws_have_the_moments_of_the_multinomial_over_patterns():
@@ -77,19 +75,26 @@ def test_joint_draws_have_the_moments_of_the_multinomial_over_patterns():
     w = np.array([group[p] for p in group]) / n
     mean = n * w @ x
     covariance = n * ((x * w[:, None]).T @ x - np.outer(w @ x, w @ x))
-    tables = bootstrap.on_device(bootstrap.build(counts, patterns, Settings()))
-    keys = jax.random.split(jax.random.key(0), 20_000)
-    assert (tables.rare.q > 0).any()  # both samplers are at work
-    draw = jax.jit(jax.vmap(lambda k: bootstrap.chains(k, tables, jnp.zeros(1, jnp.int32))))(keys)
-    drawn = np.concatenate([draw.k1[:, 0, :1], draw.judged[:, 0], draw.articulated[:, 0]], 1).astype(float)
+    made, layout = bootstrap.build(counts, patterns, Settings())
+    tables = bootstrap.on_device(made)
+    size = 20_000
+    assert len(tables.frequent.q) > 0 < len(tables.rare.q)  # both samplers are at work
+
+    @jax.jit
+    def draws(copies):
+        one, zero = bootstrap.chains(jnp.array([1, 2], jnp.uint32), copies, tables, layout, 0)
+        return [bootstrap.pair(one, zero, layout, jnp.int32(i)) for i in range(3)]
+
+    draw = [d._replace(k1s=None) for d in draws(jnp.arange(size, dtype=jnp.uint32))]
+    drawn = np.stack([draw[0].k1, *(d.judged for d in draw), *(d.articulated for d in draw)], 1).astype(float)
     sd = np.sqrt(np.diag(covariance))
-    assert (np.abs(drawn.mean(0) - mean) <= 6 * sd / np.sqrt(len(keys)) + 1e-9).all()
-    tolerance = 6 * np.sqrt(2 / len(keys)) * np.outer(sd, sd) + 1e-9
+    assert (np.abs(drawn.mean(0) - mean) <= 6 * sd / np.sqrt(size) + 1e-9).all()
+    tolerance = 6 * np.sqrt(2 / size) * np.outer(sd, sd) + 1e-9
     assert (np.abs(np.cov(drawn.T) - covariance) <= tolerance).all()
     # the X=0 arms and the selection batch are independent binomials
-    for field, k, size in (("k0s", counts.k0[0, :, 0], 200), ("k0", counts.k0[0, :, 1], 200)):
-        seen = np.asarray(getattr(draw, field)[:, 0], float)
-        assert (np.abs(seen.mean(0) - k) <= 6 * np.sqrt(k * (1 - k / size) / len(keys))).all()
+    for field, k, chains in (("k0s", counts.k0[0, :, 0], 200), ("k0", counts.k0[0, :, 1], 200)):
+        seen = np.stack([getattr(d, field) for d in draw], 1).astype(float)
+        assert (np.abs(seen.mean(0) - k) <= 6 * np.sqrt(k * (1 - k / chains) / size)).all()
 
 
 # Semantics
@@ -151,9 +156,8 @@ def test_blocks_change_nothing_seeds_change_everything_and_more_replicates_keep_
     settings = Settings(replicates=120, min_records=1)
     one = bootstrap.bootstrap(counts, patterns, settings).values
     np.testing.assert_array_equal(one, bootstrap.bootstrap(counts, patterns, settings).values)
-    in_halves = 64 * (1 + 2 * 3) * 8  # 64 replicates of 7 arms of 8 records
     for values in (
-        bootstrap.bootstrap(counts, patterns, settings, block=in_halves).values,
+        bootstrap.bootstrap(counts, patterns, settings, block=64).values,
         bootstrap.bootstrap(counts, patterns, dataclasses.replace(settings, replicates=50)).values,
     ):
         np.testing.assert_allclose(values, one[: len(values)], rtol=3e-7, equal_nan=True)

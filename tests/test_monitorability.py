@@ -15,6 +15,7 @@ import pytest
 
 from experiments import draws, study
 from experiments.configs import base
+from jaxmon import adaptive, staged
 from tests.conftest import ROOT
 
 SMALL = {"n": 24, "stage1": 8, "per_label": 2, "slots": 12, "shard": 12, "replicates": 50, "drop_below": 0.0}
@@ -104,6 +105,59 @@ def test_other_slots_and_shards_make_the_same_counts(finished: Path, tmp_path: P
     study.run(config(slots=7, shard=1000), tmp_path / "other")
     for name in TABLES:
         assert (tmp_path / "other" / name).read_bytes() == (finished / name).read_bytes()
+
+
+@pytest.mark.parametrize("changes", [{}, {"m1_only": True}])
+def test_a_staged_run_stopped_half_way_and_resumed_is_the_same_run(
+    changes: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Arms end at looks, batches are whole or absent, a run that broke off goes on as if it had not."""
+    made = config(rule="staged", tau=0.4, **changes)
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    study.run(made, whole)
+    rule = staged.make("staged", adaptive.Plan(n=24, tau=0.4, stage1=8))
+    table = {(r["record"], r["attribute"], r["batch"]): r for r in rows(whole / "counts.parquet")}
+    for (record, attribute, batch), row in table.items():
+        other = table[record, attribute, "estimate"]
+        stopped = bool(changes) and row["p10"] >= 0.01
+        if batch == "select":
+            assert row["n1"] == (rule.first if stopped else 24)
+            assert row["n0"] in ({0} if stopped else {24} if other["n0"] else set(rule.looks))
+        else:
+            assert row["n0"] in (0, 24)
+            kept = [t["n0"] for (r, _, b), t in table.items() if (r, b) == (record, "estimate")]
+            assert row["n1"] == (24 if any(kept) else 0)
+    sizes = Counter(r["n0"] for r in table.values() if r["batch"] == "select")
+    assert len(sizes) > 2  # several looks were the last
+    assert bool(changes) == (0 in sizes)
+    draw, left = draws.draw, [shard_count(whole) // 2]
+
+    def breaks(*args):
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError("pulled the plug")
+        return draw(*args)
+
+    monkeypatch.setattr(draws, "draw", breaks)
+    with pytest.raises(OSError, match="plug"):
+        study.run(made, broken)
+    monkeypatch.setattr(draws, "draw", draw)
+    study.run(made, broken)
+    for name in TABLES:
+        assert (broken / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_records_whose_x1_arm_stops_draw_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(staged, "LEAST", 100.0)  # more target answers than there are chains
+    study.run(config(rule="staged"), tmp_path)
+    assert {(r["batch"], r["n1"], r["n0"]) for r in rows(tmp_path / "counts.parquet")} == {
+        ("select", 2, 0),
+        ("estimate", 0, 0),
+    }
+    assert {r.split(",")[-1] for r in (tmp_path / "scores.csv").read_text().split()[1:]} <= {
+        "dropped_at_stage_1",
+        "no_records",
+    }
 
 
 def program(root: Path, *flags: str, cache: Path, **kw) -> subprocess.Popen:

@@ -35,8 +35,10 @@ def base() -> ConfigDict:
     c.min_p = config_dict.placeholder(float)
     # How often
     c.n = 1000  # chains per arm and batch
-    c.stage1 = 200  # chains of an X = 0 arm before the adaptive rule decides; 0 draws every arm in full
-    c.drop_below = 0.03  # pairs with a smaller stage-1 total effect are dropped
+    c.rule = "two_stage"  # the paper's; "staged" needs about half the chains at the same risks (jaxmon/staged.py)
+    c.m1_only = False  # sample no further than it takes to see that a record's p10 rules M1 out
+    c.stage1 = 200  # two_stage: chains of an X = 0 arm before the adaptive rule decides; 0 draws every arm in full
+    c.drop_below = 0.03  # two_stage: pairs with a smaller stage-1 total effect are dropped
     c.length = 32  # most tokens per chain
     c.seed = 0  # of every draw
     # Direct effects and exposure windows (direct_effect.py alone)
@@ -71,6 +73,8 @@ RANGES: Mapping[str, tuple[Any, str]] = {
     "top_k": (lambda v: v is None or v >= 0, ">= 0"),
     "top_p": (lambda v: v is None or 0 < v <= 1, "in (0, 1]"),
     "min_p": (lambda v: v is None or 0 <= v <= 1, "in [0, 1]"),
+    "rule": (lambda v: v in ("two_stage", "staged"), "two_stage or staged"),
+    "m1_only": (lambda v: v in (True, False), "True or False"),
     "stage1": (lambda v: v >= 0, ">= 0"),
     "drop_below": (lambda v: -1 <= v < 1, "in [-1, 1)"),
     "tau": (lambda v: 0 < v < 1, "in (0, 1)"),
