@@ -134,8 +134,8 @@ class Shard(NamedTuple):
 
 
 def together(drawer: Drawer, count: int) -> int:
-    """How many shards of `count` chains are drawn at once: as many as the slots hold, at least one."""
-    return max(1, drawer.slots // count)
+    """How many shards of `count` chains are drawn at once: as many as the slots hold, a power of two (few programs)."""
+    return 1 << max(0, (drawer.slots // count).bit_length() - 1)
 
 
 def draw(drawer: Drawer, shards: Sequence[Shard]) -> list[pa.Table]:

@@ -20,6 +20,7 @@ import numpy as np
 
 CONFIDENCE = 0.95
 DIRECT, WOVEN = 0.5, 0.25  # DE/TE: above the first it is direct, below the second woven in; between, undecided
+LEAST = 6  # records: with fewer no level is named (as n_S > 5 for scores, §5.2)
 ENOUGH = 0.5  # share of TE from which a window brings the effect
 MIN_VALID = 0.9  # as for scores (App. E): least share of replicates with TE > 0
 
@@ -94,14 +95,14 @@ def level(direct: Ratio, widths: Sequence[int], exposed: Sequence[Ratio]) -> Lev
     """
     if direct.value is None or direct.low is None or direct.high is None:
         return Level("undecided", direct.reason)
+    if direct.records < LEAST:
+        return Level("undecided", f"fewer than {LEAST} records")
     if direct.low > DIRECT:
         return Level("1", f"DE/TE is above {DIRECT}: the sentence can be applied after the chain")
     if direct.high >= WOVEN:
         return Level("undecided", f"the interval of DE/TE is neither above {DIRECT} nor below {WOVEN}")
     enough = [i for i, e in enumerate(exposed) if e.high is None or e.high >= ENOUGH]
     if not exposed or enough[:1] == [0]:
-        return Level(
-            "2", f"DE/TE is below {WOVEN}; a window of the shortest width brings part of the effect, or none was tried"
-        )
+        return Level("2", f"DE/TE is below {WOVEN}; that more than one step is needed is not shown")
     least = widths[enough[0] - 1] + 1 if enough else widths[-1] + 1
     return Level(f"3.{least}", f"DE/TE is below {WOVEN}, and no window of {least - 1} steps brings half of TE")

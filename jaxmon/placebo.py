@@ -50,7 +50,8 @@ class Control:
 def controls(counts: Counts, placebos: Sequence[str], settings: Settings) -> tuple[Control, ...]:
     """The measured false-positive rate of every placebo beside the exact one.
 
-    A dropped pair would have had the table's largest X=0 arm; where every pair was dropped, its own.
+    A dropped pair would have had the table's largest X=0 arm; where every pair was dropped, its own; where none of it
+    was drawn, one of the size of the X=1 arm.
 
     Raises: ValueError for a placebo that no record has.
     """
@@ -66,6 +67,7 @@ def controls(counts: Counts, placebos: Sequence[str], settings: Settings) -> tup
         of = counts.present[:, a]
         n1 = counts.n1[of, a, 0]
         n0 = np.where(fixed.live[of, a], counts.n0[of, a, 0], np.maximum(counts.n0[of, a, 0], full))
+        n0 = np.where(n0 == 0, n1, n0)
         chains, hits = (x[of, a].sum(1) + y[of, a].sum(1) for x, y in ((counts.n1, counts.n0), (counts.k1, counts.k0)))
         sizes = list(zip(n1.tolist(), n0.tolist(), strict=True))
         expected = [

@@ -58,6 +58,7 @@ def near(value: float, width: float = 0.05) -> Ratio:
         (near(0.3, 0.2), [near(0.0)], "undecided"),
         (Ratio(None, None, None, 1, "fewer than two records"), [near(0.0)], "undecided"),
         (near(0.0), [], "2"),
+        (Ratio(0.0, 0.0, 0.0, 5), [near(0.0)], "undecided"),  # of five records only
         (near(0.0), [near(0.9), near(0.9), near(0.9)], "2"),
         (near(0.0), [near(0.1), near(0.9), near(0.9)], "3.2"),
         (near(0.0), [near(0.1), near(0.1), near(0.15)], "3.4"),  # the widest says no more than that

@@ -2,7 +2,8 @@
 
 Claim: none; it shows that every part of a direct-effect study works on real input. The filters are opened wide (τ is
 0.01 on 8 chains, any p10) so that some pairs pass: what passes is mostly noise, and no level can follow from it.
-Cost: 3 records × 4 arms × 16 chains of at most 256 tokens, some windows: about half an hour on 2 cores.
+Measured: see models/qwen/README.md.
+Cost: 3 records × 4 arms × 16 chains of at most 256 tokens, some windows: three quarters of an hour on 2 busy cores.
 Command: python -m tools.fetch_weights qwen2.5-coder-0.5b-instruct --out weights/
          python -m experiments.direct_effect --config=experiments/configs/thyroid_direct_qwen25.py --workdir=runs/direct
 """

@@ -21,6 +21,6 @@ def get_config() -> ConfigDict:
     c.n = 8
     c.stage1 = 8
     c.length = 256
-    c.slots = 88
+    c.slots = 64
     c.shard = 16
     return c
