@@ -107,7 +107,7 @@ def test_other_slots_and_shards_make_the_same_counts(finished: Path, tmp_path: P
         assert (tmp_path / "other" / name).read_bytes() == (finished / name).read_bytes()
 
 
-@pytest.mark.parametrize("changes", [{}, {"m1_only": True}])
+@pytest.mark.parametrize("changes", [{}, pytest.param({"m1_only": True}, marks=pytest.mark.slow)])
 def test_a_staged_run_stopped_half_way_and_resumed_is_the_same_run(
     changes: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -200,7 +200,7 @@ def test_killed_and_resumed_is_the_same_run(kills: int, tmp_path: Path):
     [
         (["--config.n=0"], "config: n must be >= 1, got 0"),
         (["--config.model=nowhere"], "nowhere: no such file or folder"),
-        (["--config.task=ledgers"], "no task 'ledgers' (have ledger, thyroid)"),
+        (["--config.task=ledgers"], "no task 'ledgers' (have ledger, ladder, thyroid"),
         (["--config.attributes=('weather',)"], "no record has the attribute 'weather'"),
         (["--config.length=240"], "do not fit into the 256 positions"),
         (["--config.labels=('wholesale',)"], "has no class 'wholesale'"),

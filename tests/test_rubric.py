@@ -22,7 +22,7 @@ def test_a_changed_word_changes_the_version():
     assert len({plain.version, Rubric("t", ("A hint!",)).version, Rubric("t").version, Rubric("u").version}) == 4
 
 
-@pytest.mark.parametrize("task", registry.TASKS)
+@pytest.mark.parametrize("task", [t for t in registry.TASKS if t != "csv"])  # a table has the general rules alone
 def test_every_task_has_a_rubric_with_all_that_a_judge_needs(task):
     text = rubrics.of(task).system
     assert text.endswith(FORM)

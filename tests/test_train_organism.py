@@ -24,7 +24,7 @@ from jaxmon.tasks.ledger_truth import paths, truth
 from models.loading import load
 from models.qwen.chat import CHATS
 from models.qwen.config import from_hf
-from tools import organism_check, organism_data, organism_export, train_organism
+from tools import organism_check, organism_data, organism_export, organism_ledger, train_organism
 
 ROOT = Path(__file__).resolve().parent.parent
 ORGANISM = ROOT / "models" / "organisms" / "ledger"
@@ -34,12 +34,17 @@ GAP = 0.02  # of a trained model to its process
 
 @pytest.fixture(scope="module")
 def words() -> Tokenizer:
-    return organism_data.tokenizer()
+    return organism_ledger.tokenizer()
 
 
 @pytest.fixture(scope="module")
 def model():
     return load(ORGANISM)
+
+
+def batch(words: Tokenizer, seed: int, step: int, size: int, direct: float, audited: float) -> organism_data.Batch:
+    example = lambda rng: organism_ledger.example(rng, direct, audited)
+    return organism_data.batch(words, example, organism_ledger.WIDTH, seed, step, size)
 
 
 def ids(words: Tokenizer, text: str) -> list[int]:
@@ -49,7 +54,7 @@ def ids(words: Tokenizer, text: str) -> list[int]:
 def test_text_survives_the_tokenizer(words):
     rng = random.Random(0)
     for _ in range(200):
-        text = "".join(organism_data.example(rng, 0.3, 0.3)[:2])
+        text = "".join(organism_ledger.example(rng, 0.3, 0.3)[:2])
         assert words.decode(ids(words, text), skip_special_tokens=False) == text
 
 
@@ -78,14 +83,14 @@ def test_special_tokens_are_qwen3s(words):
 
 
 def test_rows_are_a_function_of_seed_and_step(words):
-    rows = lambda seed, step: organism_data.batch(words, seed, step, 8, 0.2, 0.3).tokens
+    rows = lambda seed, step: batch(words, seed, step, 8, 0.2, 0.3).tokens
     assert np.array_equal(rows(0, 5), rows(0, 5))
     assert not np.array_equal(rows(0, 5), rows(0, 6))
     assert not np.array_equal(rows(0, 5), rows(1, 5))
 
 
 def test_only_the_assistants_own_tokens_are_learnt(words):
-    rows = organism_data.batch(words, 0, 0, 64, 0.5, 0.3)
+    rows = batch(words, 0, 0, 64, 0.5, 0.3)
     chances = rows.chances.sum(-1)
     assert (np.abs(chances - 1) < 1e-6)[chances > 0].all()
     assert (rows.choices == rows.tokens[..., None]).any(-1)[chances > 0].all()
@@ -104,7 +109,7 @@ def test_no_chain_is_longer_than_a_row(words):
     for record in RECORDS:
         longest = max(paths(ledger.read(record), slips=()), key=lambda p: len(p.text))
         given, learnt = organism_data.reply(longest.text, longest.answer)
-        assert len(ids(words, organism_data.prompt(record) + given + learnt)) <= organism_data.WIDTH
+        assert len(ids(words, organism_data.prompt(record) + given + learnt)) <= organism_ledger.WIDTH
         assert len(ids(words, learnt)) <= organism_check.REPLY
 
 
@@ -112,9 +117,10 @@ CUT = """
 import sys
 from pathlib import Path
 from models.qwen.config import from_hf
-from tools import organism_data, organism_export, train_organism
-config = from_hf(organism_export.fields(organism_data.tokenizer(), 16, 16, 1))
-train = lambda name: train_organism.train(config, Path(sys.argv[1], name), 60, 4, 0, 1e-2, 20)[1]
+from tools import organism_export, organism_ledger, train_organism
+ledger = organism_ledger.ORGANISM
+config = from_hf(organism_export.fields(ledger.tokenizer(), 16, 16, 1))
+train = lambda name: train_organism.train(ledger, config, Path(sys.argv[1], name), 60, 4, 0, 1e-2, 20)[1]
 """
 RESUMED = """
 import jax, numpy as np
@@ -153,7 +159,7 @@ def test_a_step_lowers_the_loss_and_spares_the_padding(words):
     graphdef, params = train_organism.network(from_hf(fields), 0)
     tx = train_organism.optimiser(1e-2, 20)
     step = train_organism.make_step(graphdef, tx)
-    rows = organism_data.batch(words, 0, 0, 8, 0.2, 0.3)
+    rows = batch(words, 0, 0, 8, 0.2, 0.3)
     noisy = rows._replace(tokens=np.where(rows.tokens == 0, 7, rows.tokens))  # padding may hold anything
     losses = []
     for given in (rows, noisy):
@@ -179,7 +185,7 @@ def test_the_export_loads_as_the_network_that_was_trained(tmp_path, words):
     assert loaded.sampling["temperature"] == 1.0
     assert loaded.sampling["top_p"] == 1.0
     assert loaded.sampling["top_k"] == 0
-    text = "".join(organism_data.example(random.Random(0), 0.0, 1.0)[:2])
+    text = "".join(organism_ledger.example(random.Random(0), 0.0, 1.0)[:2])
     assert ids(loaded.tokenizer, text) == ids(words, text)
 
 
