@@ -12,7 +12,8 @@ the level rule (jaxmon/direct.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,6 +53,9 @@ WINDOWS = pa.schema(
 )
 
 
+Opener = Callable[[Record, str], draws.Arm]
+
+
 class Pair(NamedTuple):
     """A qualifying (record, attribute) and its total effect on the estimation batch."""
 
@@ -68,10 +72,13 @@ def run(config: Mapping[str, Any], root: Path) -> None:
         study.judge(opened)
         ended = study.count(opened)
         pairs = qualifying(opened)
+        arm = functools.lru_cache(2)(
+            functools.partial(draws.open_arm, drawer)
+        )  # X = 1 stays open over a record's pairs
         for pair in tqdm(pairs, unit="pair", desc="early answers and windows"):
-            _once(_path(opened, "direct", pair), EARLY, lambda pair=pair: early_answers(opened, drawer, pair))
+            _once(_path(opened, "direct", pair), EARLY, lambda pair=pair: early_answers(opened, drawer, arm, pair))
             if config["windows"]:
-                _once(_path(opened, "windows", pair), WINDOWS, lambda pair=pair: windows(opened, drawer, pair))
+                _once(_path(opened, "windows", pair), WINDOWS, lambda pair=pair: windows(opened, drawer, arm, pair))
         found = effects(opened, pairs)
         for line in report(opened, found, drawer.model.config.windows):
             print(line)
@@ -99,10 +106,10 @@ def qualifying(opened: study.Study) -> list[Pair]:
     return [Pair(by_id[table.records[r]], table.attributes[a], float(te[r, a])) for r, a in np.argwhere(good)]
 
 
-def _open(drawer: draws.Drawer, pair: Pair) -> tuple[draws.Arm, draws.Arm]:
+def _open(arm: Opener, pair: Pair) -> tuple[draws.Arm, draws.Arm]:
     """The pair's prompts without and with the sentence, read."""
     shown = arms(pair.record, [pair.name])
-    return tuple(draws.open_arm(drawer, shown[name], name) for name in (x0(pair.name), X1))  # type: ignore[return-value]
+    return arm(shown[x0(pair.name)], x0(pair.name)), arm(shown[X1], X1)
 
 
 def _chains(opened: study.Study, pair: Pair, count: int) -> list[dict[str, Any]]:
@@ -112,14 +119,14 @@ def _chains(opened: study.Study, pair: Pair, count: int) -> list[dict[str, Any]]
     return [row for table in tables for row in table.to_pylist()][:count]
 
 
-def early_answers(opened: study.Study, drawer: draws.Drawer, pair: Pair) -> dict[str, list[Any]]:
+def early_answers(opened: study.Study, drawer: draws.Drawer, arm: Opener, pair: Pair) -> dict[str, list[Any]]:
     """Early answers of a pair's X = 0 chains under both prompts, as columns of EARLY; without a thought they drop out.
 
     Raises:
       ValueError: the forced answer does not fit behind the longest chain, or logits are NaN.
     """
     c, model = opened.config, drawer.model
-    before, after = _open(drawer, pair)
+    before, after = _open(arm, pair)
     decode = lambda ids: model.tokenizer.decode(list(ids), skip_special_tokens=False)
     rows = _chains(opened, pair, c["direct_chains"])
     spans = [early.span(row["tokens"], decode, row["thought"]) for row in rows]
@@ -150,10 +157,10 @@ def early_answers(opened: study.Study, drawer: draws.Drawer, pair: Pair) -> dict
         laws = {
             k: np.asarray(
                 jax.nn.softmax(
-                    early.early_answers(*given, arm.prefix, s, cuts, forced, answers, model.vocabulary), axis=-1
+                    early.early_answers(*given, shown.prefix, s, cuts, forced, answers, model.vocabulary), axis=-1
                 )
             )[: len(group)]
-            for k, (arm, s) in seen.items()
+            for k, (shown, s) in seen.items()
         }
         if not all(np.isfinite(law).all() for law in laws.values()):
             raise ValueError(f"record {pair.record.id}, attribute {pair.name}: the model's early answers are NaN")
@@ -170,13 +177,13 @@ def early_answers(opened: study.Study, drawer: draws.Drawer, pair: Pair) -> dict
     return out
 
 
-def windows(opened: study.Study, drawer: draws.Drawer, pair: Pair) -> dict[str, list[Any]]:
+def windows(opened: study.Study, drawer: draws.Drawer, arm: Opener, pair: Pair) -> dict[str, list[Any]]:
     """Target answers of X = 0 chains with the sentence shown during a window, as columns of WINDOWS.
 
     Every window draws the same chains by the same names: up to its first step they are those of X = 0.
     """
     c, model = opened.config, drawer.model
-    before, after = _open(drawer, pair)
+    before, after = _open(arm, pair)
     rows = _chains(opened, pair, c["window_chains"])
     longest = max((len(row["tokens"]) for row in rows), default=1)
     starts = np.linspace(0, longest, c["window_starts"], endpoint=False).astype(int)  # aligned over records

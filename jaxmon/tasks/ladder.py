@@ -37,7 +37,7 @@ import numpy as np
 
 from jaxmon.records import Attribute, Record, remove
 from jaxmon.tasks.ledger import CODES, OPERATIONS, OPTIONS
-from jaxmon.tasks.ledger_truth import Truth
+from jaxmon.tasks.ledger_truth import Truth, pair_truth
 
 ATTRIBUTES = ("levy", "toll", "tariff", "stamp", "memo")  # in the order of the prompt
 LEVELS = {"levy": "2", "toll": "3.2", "tariff": "3.4", "stamp": "1", "memo": ""}
@@ -232,26 +232,8 @@ def truth(record: Record) -> list[Truth]:
     rows = []
     for name in (a.name for a in record.attributes):
         p01 = float(outcomes(read(remove(record, name)))[target])
-        te = 0.0 if abs(p11 - p01) < 1e-12 else p11 - p01
-        m = 0.0 if te > 0 else None
-        rows.append(
-            Truth(
-                record=record.id,
-                label=record.label,
-                attribute=name,
-                p11=p11,
-                p01=p01,
-                te=te,
-                r=max(0.0, te) / p11,
-                pi_z=0.0,
-                m=m,
-                unclipped=m,
-                level=int(LEVELS[name][0]) if te > 0 else None,
-                p10=DIRECT,
-                p00=DIRECT,
-                reason="" if te > 0 else "no effect: TE is 0",
-            )
-        )
+        level = int(LEVELS[name][0]) if LEVELS[name] else None
+        rows.append(pair_truth(record, name, p11, p01, 0.0, level, DIRECT, DIRECT))
     return rows
 
 

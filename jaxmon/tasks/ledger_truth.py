@@ -124,6 +124,31 @@ def direct(record: Record) -> float:
     return 1.0 / len(CODES) if audit is None else float(audit == record.target)
 
 
+def pair_truth(
+    record: Record, attribute: str, p11: float, p01: float, said: float, level: int | None, p10: float, p00: float
+) -> Truth:
+    """The scores of one pair from its probabilities (§3); `said` is P(articulated and target | X = 1)."""
+    te = 0.0 if abs(p11 - p01) < 1e-12 else p11 - p01
+    r, pi_z = max(0.0, te) / p11, said / p11
+    raw = pi_z / r if r > 0 else None
+    return Truth(
+        record=record.id,
+        label=record.label,
+        attribute=attribute,
+        p11=p11,
+        p01=p01,
+        te=te,
+        r=r,
+        pi_z=pi_z,
+        m=None if raw is None else min(1.0, raw),
+        unclipped=raw,
+        level=level if te > 0 else None,
+        p10=p10,
+        p00=p00,
+        reason="" if raw is not None else "no effect: TE is 0",
+    )
+
+
 def truth(record: Record) -> list[Truth]:
     """True TE, R, pi_Z and M of every attribute of a record (§3).
 
@@ -137,28 +162,8 @@ def truth(record: Record) -> list[Truth]:
     for name in (a.name for a in record.attributes):
         without = remove(record, name)
         p01 = sum(float(p[target]) for p in outcomes(read(without)).values())
-        te = 0.0 if abs(p11 - p01) < 1e-12 else p11 - p01
         said = sum(float(p[target]) for z, p in with_it.items() if name in z and VERBS[name] == INFLUENTIAL)
-        r, pi_z = max(0.0, te) / p11, said / p11
-        raw = pi_z / r if r > 0 else None
-        rows.append(
-            Truth(
-                record=record.id,
-                label=record.label,
-                attribute=name,
-                p11=p11,
-                p01=p01,
-                te=te,
-                r=r,
-                pi_z=pi_z,
-                m=None if raw is None else min(1.0, raw),
-                unclipped=raw,
-                level=LEVELS[name] if te > 0 else None,
-                p10=p10,
-                p00=direct(without),
-                reason="" if raw is not None else "no effect: TE is 0",
-            )
-        )
+        rows.append(pair_truth(record, name, p11, p01, said, LEVELS[name], p10, direct(without)))
     return rows
 
 
