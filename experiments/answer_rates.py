@@ -14,15 +14,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from absl import flags
-from ml_collections import config_flags
 
 from experiments import cli
 
 
 def define() -> None:
     """The program's flags; not at import, since other programs have flags of the same names."""
-    config_flags.DEFINE_config_file("config", None, "The run's config, e.g. experiments/configs/ledger.py.")
-    flags.DEFINE_string("workdir", None, "The run directory, or where the combined figures go.")
+    cli.define_run_flags()
     flags.DEFINE_bool("cot", True, "Draw chains; --nocot gives the T = 0 half alone.")
     flags.DEFINE_list("runs", [], "Directories of finished runs to put into one figure, in place of --config.")
 
