@@ -58,6 +58,9 @@ def widen(
 def ratio_of_sums(counts: Counts, chosen: np.ndarray, confidence: float) -> tuple[float, float]:
     """Fieller's interval for sum A / sum D over the pairs `chosen`, bool [R, A], cut to [0, 1]; all of it if unbounded.
 
+    Several attributes enter by `shares`: the ratio is then the mean over pairs of each attribute's own ratio, at most
+    1, as the score is; one attribute of large effect, or of sum A > sum D, does not draw it away.
+
     The unit is the record, whose attributes share the X=1 chains: (co)variances are those between the records' sums,
     with Student's t. A single record has its chains' variances alone.
     """
@@ -65,13 +68,32 @@ def ratio_of_sums(counts: Counts, chosen: np.ndarray, confidence: float) -> tupl
     k1, n1, k0, n0, judged, articulated = (x[:, :, 1] for x in columns)
     each = ratio_intervals.parts(k1, np.maximum(n1, 1), k0, np.maximum(n0, 1), judged, articulated)
     records = chosen.any(1)
-    sums = ratio_intervals.Parts(*(np.where(chosen, x, 0).sum(1)[records] for x in each))
+    of_a, of_d = shares(*(np.where(chosen, x, 0).sum(0) for x in (each.a, each.d)), chosen.sum(0))
+    factors = (of_a, of_d, of_a**2, of_d**2, of_a * of_d)  # of A, D and their (co)variances
+    scaled = (np.where(chosen, x * f, 0)[records] for x, f in zip(each, factors, strict=True))
+    sums = ratio_intervals.Parts(*(x.sum(1) for x in scaled))
     if records.sum() > 1:
         found = ratio_intervals.fieller(sums.between(), confidence, int(records.sum()) - 1)
     else:
         found = ratio_intervals.fieller(sums.total(), confidence)
     low, high = np.clip([found.low, found.high], 0.0, 1.0)
     return float(low), float(high)
+
+
+def shares(a: np.ndarray, d: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Factors of A and D per attribute that make a ratio of sums the mean over pairs of min(1, sum A / sum D).
+
+    D is divided by the attribute's mean effect, A also by its ratio where that is above 1. The factors are 1 where only
+    one attribute has pairs (its ratio is cut at the end), and where an attribute's sum D <= 0.
+
+    Args: a, d float [A], sums over its `pairs`, int [A].
+    """
+    if np.count_nonzero(pairs) < 2:
+        return np.ones_like(a), np.ones_like(d)
+    usable = d > 0
+    of_d = np.where(usable, pairs / np.where(usable, d, 1.0), 1.0)
+    over = usable & (a > d)
+    return of_d * np.where(over, d / np.where(over, a, 1.0), 1.0), of_d
 
 
 def _exact(counts: Counts, records: np.ndarray, a: int, score: str, alpha: float) -> tuple[float, float]:
