@@ -68,7 +68,8 @@ def ratio_of_sums(counts: Counts, chosen: np.ndarray, confidence: float) -> tupl
     k1, n1, k0, n0, judged, articulated = (x[:, :, 1] for x in columns)
     each = ratio_intervals.parts(k1, np.maximum(n1, 1), k0, np.maximum(n0, 1), judged, articulated)
     records = chosen.any(1)
-    of_a, of_d = shares(*(np.where(chosen, x, 0).sum(0) for x in (each.a, each.d)), chosen.sum(0))
+    of_all = lambda x: np.where(chosen, x, 0).sum(0)
+    of_a, of_d = shares(of_all(each.a), of_all(each.d), chosen.sum(0))
     factors = (of_a, of_d, of_a**2, of_d**2, of_a * of_d)  # of A, D and their (co)variances
     scaled = (np.where(chosen, x * f, 0)[records] for x, f in zip(each, factors, strict=True))
     sums = ratio_intervals.Parts(*(x.sum(1) for x in scaled))

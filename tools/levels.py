@@ -26,7 +26,7 @@ def main(argv: list[str]) -> None:
     from jaxmon.tasks.ladder import LEVELS
 
     root, found = Path(flags.FLAGS.workdir), []
-    for seed in range(flags.FLAGS.seeds):
+    for seed in range(flags.FLAGS.first, flags.FLAGS.first + flags.FLAGS.seeds):
         config = settings.get_config()
         config.seed = config.data_seed = seed
         here = root / f"seed-{seed:03d}"
@@ -45,5 +45,6 @@ def main(argv: list[str]) -> None:
 
 if __name__ == "__main__":
     flags.DEFINE_string("workdir", "runs/levels", "One run directory per seed goes below it.")
-    flags.DEFINE_integer("seeds", 10, "Seeds 0 ... SEEDS - 1, of the draws and of the choice of records.", 1)
+    flags.DEFINE_integer("seeds", 10, "How many seeds, of the draws and of the choice of records.", 1)
+    flags.DEFINE_integer("first", 0, "The first seed.", 0)
     cli.start(main)

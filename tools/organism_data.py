@@ -7,7 +7,7 @@ Knows: Qwen3's turns, a word-level tokenizer, how rows and their targets become 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,23 +26,37 @@ CHOICES = 3  # a target is a law over at most so many tokens
 class Row(NamedTuple):
     """One conversation: what is given, what is learnt, and the targets that are not simply the token itself.
 
-    `laws`: index of a token of `learnt` -> the law of that token's text; {} where nothing is learnt.
+    Attributes:
+      laws: index of a token of `learnt` -> the law of that token's text; {} where nothing is learnt.
+      other: what is given in place of `given` while the tokens of `window` are read: an exposure window. "" for none.
+      window: (start, stop), tokens of `learnt`: token start - 1 … stop - 2 are read, and so start … stop - 1 are
+        predicted, after `other`.
     """
 
     given: str
     learnt: str
     laws: Mapping[int, Mapping[str, float]]
+    other: str = ""
+    window: tuple[int, int] = (0, 0)
 
 
 Example = Callable[[random.Random], Row]
 
 
 class Organism(NamedTuple):
-    """What training needs of an organism: its words, the longest row in tokens, rows with a share without chains."""
+    """What training needs of an organism.
+
+    Attributes:
+      tokenizer: its words.
+      width: the longest row in tokens.
+      example: one row, with a share of rows without a chain.
+      windows: whether rows are read through windows, which takes three passes instead of one.
+    """
 
     tokenizer: Callable[[], Tokenizer]
     width: int
     example: Callable[[random.Random, float], Row]
+    windows: bool = False
 
 
 def word_level(starts: Iterable[str], inner: Iterable[str]) -> Tokenizer:
@@ -78,34 +92,63 @@ def reply(thought: str | None, answer: str) -> tuple[str, str]:
 
 
 class Batch(NamedTuple):
-    """Rows of one training step, padded on the right.
+    """Rows of one training step; columns are tokens.
 
     A target is a law over at most three tokens: where the process chooses a word, the process's own probabilities take
     the place of the word drawn. So chances are learnt without the noise of draws.
+
+    Attributes:
+      tokens: int32 [B, T].
+      valid: bool [B, T], False in padding.
+      choices: int32 [B, T, 3], tokens that may stand here.
+      chances: float32 [B, T, 3], their probabilities: they sum to 1 where the token is learnt, and to 0 else.
+      other: int32 [B, T], the same replies, in the same columns, after the prompt of the window.
+      other_valid: bool [B, T].
+      reply: int32 [B], the column where the reply begins.
+      window: int32 [B, 2], the columns start … stop - 1 that are read after the other prompt.
     """
 
-    tokens: np.ndarray  # int32 [B, T]
-    choices: np.ndarray  # int32 [B, T, 3], tokens that may stand here
-    chances: (
-        np.ndarray
-    )  # float32 [B, T, 3], their probabilities: they sum to 1 where the token is learnt, and to 0 else
+    tokens: np.ndarray
+    valid: np.ndarray
+    choices: np.ndarray
+    chances: np.ndarray
+    other: np.ndarray
+    other_valid: np.ndarray
+    reply: np.ndarray
+    window: np.ndarray
 
 
 def batch(words: Tokenizer, example: Example, width: int, seed: int, step: int, size: int) -> Batch:
     """The rows of one training step, a function of (seed, step) alone."""
     rng = random.Random(f"{seed} {step}")
-    shape = (size, width, CHOICES)
-    out = Batch(np.zeros(shape[:2], np.int32), np.zeros(shape, np.int32), np.zeros(shape, np.float32))
-    rows = [example(rng) for _ in range(size)]
-    whole = words.encode_batch([row.given + row.learnt for row in rows], add_special_tokens=False)
-    before = words.encode_batch([row.given for row in rows], add_special_tokens=False)
-    for r, (ids, given, row) in enumerate(zip(whole, before, rows, strict=True)):
-        start, stop = len(given.ids), len(ids.ids)
-        out.tokens[r, :stop] = ids.ids
-        out.choices[r, start:stop, 0], out.chances[r, start:stop, 0] = ids.ids[start:], 1.0
+    return arrays(words, [example(rng) for _ in range(size)], width)
+
+
+def arrays(words: Tokenizer, rows: Sequence[Row], width: int) -> Batch:
+    """Rows as arrays of `width` columns. A shorter prompt is padded on the left: both end in one column.
+
+    Positions are columns, and rotary embeddings know differences of positions only: so a state that the prompts share
+    is at the same place after either, and nothing has to be shifted.
+    """
+    encode = lambda texts: [e.ids for e in words.encode_batch(list(texts), add_special_tokens=False)]
+    shape = (len(rows), width)
+    grid = lambda kind, *more: np.zeros((*shape, *more), kind)
+    tokens, valid, other, other_valid = (grid(kind) for kind in (np.int32, bool) * 2)
+    choices, chances = grid(np.int32, CHOICES), grid(np.float32, CHOICES)
+    reply, window = np.zeros(len(rows), np.int32), np.zeros((len(rows), 2), np.int32)
+    prompts, others = encode(r.given for r in rows), encode(r.other or r.given for r in rows)
+    replies = encode(r.learnt for r in rows)
+    for i, row in enumerate(rows):
+        start = reply[i] = max(len(prompts[i]), len(others[i]))
+        stop = start + len(replies[i])
+        for said, prompt_ids, seen in ((tokens, prompts[i], valid), (other, others[i], other_valid)):
+            said[i, start - len(prompt_ids) : stop] = [*prompt_ids, *replies[i]]
+            seen[i, start - len(prompt_ids) : stop] = True
+        window[i] = start - 1 + np.array(row.window)
+        choices[i, start:stop, 0], chances[i, start:stop, 0] = replies[i], 1.0
         for at, law in row.laws.items():
-            out.chances[r, start + at] = 0.0
+            chances[i, start + at] = 0.0
             for j, (text, chance) in enumerate(law.items()):
-                out.choices[r, start + at, j] = words.token_to_id(text)
-                out.chances[r, start + at, j] = chance
-    return out
+                choices[i, start + at, j] = words.token_to_id(text)
+                chances[i, start + at, j] = chance
+    return Batch(tokens, valid, choices, chances, other, other_valid, reply, window)

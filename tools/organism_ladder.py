@@ -14,6 +14,10 @@ from tools.organism_data import Organism, Row, prompt, reply, word_level
 
 WIDTH = 55  # tokens of the longest conversation, and the length of every training row
 WHOLE = 0.5  # share of the chains that are not cut
+EARLY = 0.3  # share of the cuts that are made after the first or second word
+MIXED = 0.7  # share of the chains read through the very window they were written in
+OPENING = 2  # tokens before a chain's first word: <think> and a line break
+CLOSING = 4  # tokens between its last word and the answer's code: line break, </think>, blank line, "Answer:"
 
 
 def tokenizer() -> Tokenizer:
@@ -27,38 +31,55 @@ def example(rng: random.Random, direct: float) -> Row:
     """One training conversation.
 
     A share `direct` has the thinking block closed and is taught the right answer, which one pass cannot know. The other
-    chains are written while one attribute's sentence is shown and hidden: always shown, always hidden, or changed
-    during a window of words (half of the rows). The prompt of the row shows one of the two states, and only words
-    written in that state are learnt. Half of the chains are cut after any word, and answered from there.
+    chains are written while one attribute's sentence is shown or hidden, and changed during a window of tokens. Half of
+    them are cut after any word, and answered from there; of those, a third after one of the first two.
+
+    Most rows are read through the window they were written in, so that the states a token sees were made under both
+    prompts, as in an exposure window or a frozen chain. The rest are read under one prompt throughout, or through a
+    window of their own: there only words written under the prompt that is shown are learnt.
     """
     shown = ladder.random_record(rng, "training")
     hidden = remove(shown, rng.choice(ladder.ATTRIBUTES))
     if rng.random() < direct:
         return Row(prompt(rng.choice((shown, hidden))) + reply(None, "")[0], reply(None, shown.target)[1], {})
     size = len(ladder.SLOTS)
-    base = rng.random() < 0.5
-    start = rng.randrange(size + 1)
-    window = range(start, start + rng.randint(1, size + 1)) if rng.random() < 0.5 else range(0)
-    visible = [base != (i in window) for i in range(size + 1)]
-    cases = {True: ladder.read(shown), False: ladder.read(hidden)}
-    words = ladder.draw(lambda i: cases[visible[i]], rng)
+    cut = size
     if rng.random() > WHOLE:
-        words = words[: rng.randrange(1, size)]
-    state = base if rng.random() < 0.5 else not base
-    if not window and rng.random() < 0.7:
-        state = base  # mostly the prompt that the chain was written under
+        cut = rng.randrange(1, 3) if rng.random() < EARLY else rng.randrange(1, size)
+    answer_at = OPENING + cut + CLOSING
+    base = rng.random() < 0.5
+    written = _window(rng, answer_at + 1)
+    seen = written
+    if rng.random() > MIXED:
+        seen = _window(rng, answer_at + 1) if rng.random() < 0.5 else range(0)
+        base_read = base if rng.random() < 0.5 else not base
+    else:
+        base_read = base
+    cases = {True: ladder.read(shown), False: ladder.read(hidden)}
+    visible = lambda token: base != (token in written)
+    reading = lambda token: base_read != (token in seen)
+    words = ladder.draw(lambda i: cases[visible(OPENING + i)], rng)[:cut]
     laws: dict[int, dict[str, float]] = {}
     for i in range(len(words)):
-        law = ladder.law(cases[state], words[:i]) if visible[i] == state else {}
+        at = OPENING + i
+        law = ladder.law(cases[visible(at)], words[:i]) if visible(at) == reading(at) else {}
         law = law if len(law) <= 2 else {words[i]: 1.0}  # the code after a slip: as drawn
-        laws[2 + i] = {f" {w}" if i else w: p for w, p in law.items()}
-    answers = ladder.answer(cases[state], words)
-    at = 2 + len(words)  # the line break after the thought; then </think>, a blank line, "Answer:", the code
-    if len(words) < size:
-        laws[at] = {}  # that a cut chain ends here is not its own choice
-    laws[at + 4] = {f" {c}": p for c, p in answers.items()}
+        laws[at] = {f" {w}" if i else w: p for w, p in law.items()}
+    answers = ladder.answer(cases[reading(answer_at)], words)
+    if cut < size:
+        laws[OPENING + cut] = {}  # that a cut chain ends here is not its own choice
+    laws[answer_at] = {f" {c}": p for c, p in answers.items()}
     given, learnt = reply(" ".join(words), next(iter(answers)))
-    return Row(prompt(shown if state else hidden) + given, learnt, laws)
+    prompts = {True: prompt(shown) + given, False: prompt(hidden) + given}
+    return Row(prompts[base_read], learnt, laws, prompts[not base_read], (seen.start, seen.stop))
 
 
-ORGANISM = Organism(tokenizer, WIDTH, example)
+def _window(rng: random.Random, tokens: int) -> range:
+    """None (a fifth), one to six tokens (half), or any length."""
+    kind, start = rng.random(), rng.randrange(tokens)
+    if kind < 0.2:
+        return range(0)
+    return range(start, min(tokens, start + rng.randint(1, 6 if kind < 0.7 else tokens)))
+
+
+ORGANISM = Organism(tokenizer, WIDTH, example, windows=True)

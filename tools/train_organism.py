@@ -11,6 +11,8 @@ their text (`tools.organism_ledger`, `tools.organism_ladder`).
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import json
 import math
 import sys
@@ -59,12 +61,37 @@ def optimiser(learning_rate: float, steps: int) -> optax.GradientTransformation:
     return optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(schedule, b2=0.999, weight_decay=0.01))
 
 
-def make_step(graphdef: nnx.GraphDef, tx: optax.GradientTransformation) -> Callable[..., tuple[State, jax.Array]]:
+def predictions(extend: Callable[..., Any], rows: data.Batch, windows: bool) -> jax.Array:
+    """Logits [B, T, V] of every next token, each read after the prompt that is shown at its column.
+
+    With windows a row is read three times: before, in and after its window, each pass with the states that the earlier
+    ones made of the reply. This is `jaxmon.decode.Window` for a text that is given.
+
+    Args:
+      extend: (tokens, positions, context, valid) -> (logits, segment).
+    """
+    columns = jnp.arange(rows.tokens.shape[1], dtype=jnp.int32)[None]
+    positions = jnp.broadcast_to(columns, rows.tokens.shape)
+    if not windows:
+        return extend(rows.tokens, positions, (), rows.valid)[0]
+    start, stop = rows.window[:, :1], rows.window[:, 1:]
+    asked = columns < rows.reply[:, None]  # the prompt: each pass but the last reads its own
+    before, during, after = columns < start, (start <= columns) & (columns < stop), columns >= jnp.maximum(start, stop)
+    seen = lambda s, at: dataclasses.replace(s, valid=s.valid & at)
+    first, s1 = extend(rows.tokens, positions, (), rows.valid & (asked | before))
+    second, s2 = extend(rows.other, positions, (seen(s1, ~asked),), rows.other_valid & (asked | during))
+    third, _ = extend(rows.tokens, positions, (s1, seen(s2, ~asked)), rows.valid & ~asked & after)
+    pick = lambda at, a, b: jnp.where(at[..., None], a, b)
+    return pick(during, second, pick(after & ~asked, third, first))
+
+
+def make_step(
+    graphdef: nnx.GraphDef, tx: optax.GradientTransformation, windows: bool = False
+) -> Callable[..., tuple[State, jax.Array]]:
     """step(state, batch) -> state, mean cross entropy to the targets' laws in nats."""
 
     def loss(params: Any, rows: data.Batch) -> jax.Array:
-        positions = jnp.broadcast_to(jnp.arange(rows.tokens.shape[1], dtype=jnp.int32)[None], rows.tokens.shape)
-        logits, _ = extend(graphdef, params, jnp.asarray(rows.tokens), positions)
+        logits = predictions(functools.partial(extend, graphdef, params), rows, windows)
         law = jnp.take_along_axis(jax.nn.log_softmax(logits[:, :-1], -1), rows.choices[:, 1:], axis=-1)
         return -jnp.sum(rows.chances[:, 1:] * law) / jnp.sum(rows.chances[:, 1:])
 
@@ -103,7 +130,7 @@ def train(
     params = load(init).params if init else params
     tx = optimiser(learning_rate, steps)
     leaves, tree = jax.tree.flatten({"params": params, "optimiser": tx.init(params)})
-    step = make_step(graphdef, tx)
+    step = make_step(graphdef, tx, organism.windows)
     example = lambda rng: organism.example(rng, direct)
     rows = lambda i: data.batch(words, example, organism.width, seed, i, size)
     options = ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False)
