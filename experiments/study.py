@@ -156,13 +156,17 @@ def sample(study: Study, drawer: draws.Drawer) -> None:
                 continue
             k1 += hits([X1], rule.first, n)[X1]
             drawn, k0 = 0, dict.fromkeys(map(x0, alive), 0)
+            rest: dict[str, range] = {}
             for look, m in enumerate(rule.looks):
                 k0 = {name: k0[name] + more for name, more in hits(list(k0), drawn, m).items()}
-                going = {name: k for name, k in k0.items() if staged.goes_on(k1, k, look, rule)}
-                bar.total -= (len(k0) - len(going)) * (2 * n - m)
-                drawn, k0 = m, going
-            hits(list(k0), drawn, 2 * n)
-            if rule.always or k0:
+                said = {name: staged.decide(k1, k, look, rule) for name, k in k0.items()}
+                settled = [name for name, word in said.items() if word == "settle"]
+                bar.total -= list(said.values()).count("drop") * (2 * n - m) + len(settled) * (n - m)
+                drawn, k0 = m, {name: k for name, k in k0.items() if said[name] == "go on"}
+                rest |= dict.fromkeys(settled, range(n, 2 * n))
+            rest |= dict.fromkeys(k0, range(drawn, 2 * n))
+            _chains(study, drawer, record, arm, rest, bar)
+            if rule.always or rest:
                 hits([X1], n, 2 * n)
             else:
                 bar.total -= n

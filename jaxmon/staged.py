@@ -1,8 +1,9 @@
 """Sampling rules as data: when an X=0 arm goes on, when a record's X=1 arm does; two stages (App. E.1) or many.
 
 A rule decides at looks, on whole numbers, and on chains of the selection batch alone (ids below n): K0 of a pair's X=0
-arm after m chains beside K1 of the whole selection batch of its record. The estimation batch is drawn in full or not at
-all, after the last look, so its law given that it is drawn is that of n fresh chains (App. D).
+arm after m chains beside K1 of the whole selection batch of its record. A pair is dropped, goes on, or is settled: its
+selection batch ends there. The estimation batch is drawn in full or not at all, after that, so its law given that it is
+drawn is that of n fresh chains (App. D).
 
     two_stage   the paper's: one look after `stage1` chains, dropped where TE^ < drop_below; X=1 always in full
     staged      many looks, after the sequential test of TE = 0 against TE = delta = 1.25 tau (0.10 at tau = 0.08). With
@@ -10,6 +11,9 @@ all, after the last look, so its law given that it is drawn is that of n fresh c
                 while
                     TE^ >= delta/2 - v `patience` / (delta m),    v the largest p(1-p) on [K1/n - delta, K1/n].
                 `patience` is about the least that keeps the paper's risks over all p01 (tests/test_staged.py).
+                Where TE^ >= tau + w `settled` / (delta m), w the largest p(1-p) on [K1/n - 3 delta, K1/n], the filter's
+                answer is known and the pair is settled with m selection chains; the filter then reads those m. A null
+                pair passes it with probability 1.7e-4 at most, 1.5e-4 without settling (operating.Operation.passed).
                 A record whose X=1 arm has fewer than `least` target answers among its first chains cannot hold an
                 effect worth keeping (TE <= p11): it stops there and its X=0 arms are never drawn. The X=1 estimation
                 batch is drawn only where some pair goes on to the end.
@@ -33,8 +37,11 @@ from jaxmon.adaptive import Plan
 from jaxmon.exact import threshold
 
 RULES = ("two_stage", "staged")
-LOOKS = (0.04, 0.06, 0.09, 0.13, 0.2, 0.3, 0.45, 0.7, 1.0)  # of n
-PATIENCE = 3.25
+LOOKS = (  # of n
+    *(0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.12, 0.145, 0.175),
+    *(0.21, 0.25, 0.3, 0.36, 0.43, 0.52, 0.64, 0.8, 1.0),
+)
+PATIENCE, SETTLED = 3.6, 8.0
 FIRST = 0.1  # of n: where an X=1 arm may stop
 LEAST = 0.3  # of delta: with fewer target answers than this share of the first chains
 
@@ -46,7 +53,8 @@ class Rule:
     Attributes:
       first, least: the X=1 arm stops after `first` chains with fewer than `least` target answers among them.
       looks: numbers of chains of an X=0 arm, ascending, each in 1 ... n.
-      most: int64 [looks, n + 1]: the most target answers among them with which a pair goes on, by K1; -1: none.
+      most: int64 [looks, n + 1]: the most target answers among them with which a pair is kept, by K1; -1: none.
+      enough: int64 [looks, n + 1]: the most with which it is settled; -1: none, and nothing is at the last look.
       always: the X=1 arm is drawn in full, whether a pair goes on or not.
     """
 
@@ -55,6 +63,7 @@ class Rule:
     least: int
     looks: tuple[int, ...]
     most: np.ndarray
+    enough: np.ndarray
     always: bool
 
     def borders(self) -> tuple[int, ...]:
@@ -79,21 +88,28 @@ def two_stage(plan: Plan) -> Rule:
     for j, m in enumerate(looks):
         m1, m0, need = threshold(plan.drop_below, plan.n, m, strict=False)
         most[j] = (np.arange(plan.n + 1) * m1 - need) // m0
-    return Rule(plan.n, plan.n, 0, looks, np.clip(most, -1, None), True)
+    return Rule(plan.n, plan.n, 0, looks, np.clip(most, -1, None), np.full_like(most, -1), True)
 
 
-def staged(plan: Plan, patience: float = PATIENCE, shares: tuple[float, ...] = LOOKS) -> Rule:
-    """Many looks, see above; shares of n below one chain are left out, looks that fall together are one."""
+def staged(plan: Plan, patience: float = PATIENCE, settled: float = SETTLED) -> Rule:
+    """Many looks, see above; looks below one chain are left out, those that fall together are one."""
     n, delta = plan.n, 1.25 * plan.tau
-    looks = tuple(sorted({round(s * n) for s in shares if round(s * n) >= 1}))
-    p11 = np.arange(n + 1) / n
-    p = np.clip(0.5, np.clip(p11 - delta, 0, 1), p11)  # where p(1-p) is largest in [p11 - delta, p11]
-    v = p * (1 - p)
-    floor = delta / 2 - v * patience / (delta * np.array(looks)[:, None])
-    most = np.floor((p11 - floor) * np.array(looks)[:, None] + 1e-9).astype(np.int64)
+    looks = tuple(sorted({round(s * n) for s in LOOKS if round(s * n) >= 1}))
+    m, p11 = np.array(looks)[:, None], np.arange(n + 1) / n
+    floor = delta / 2 - _variance(p11, delta) * patience / (delta * m)
+    most = np.floor((p11 - floor) * m + 1e-9).astype(np.int64)
+    ceiling = plan.tau + _variance(p11, 3 * delta) * settled / (delta * m)
+    enough = np.ceil((p11 - ceiling) * m - 1e-9).astype(np.int64) - 1  # TE^ > ceiling
+    enough[-1] = -1
     first = max(1, round(FIRST * n))
     least = int(np.floor(LEAST * delta * first))
-    return Rule(n, first, least, looks, np.clip(most, -1, None), False)
+    return Rule(n, first, least, looks, np.clip(most, -1, None), np.clip(enough, -1, None), False)
+
+
+def _variance(p11: np.ndarray, width: float) -> np.ndarray:
+    """The largest p(1-p) on [p11 - width, p11]."""
+    p = np.clip(0.5, np.clip(p11 - width, 0, 1), p11)
+    return p * (1 - p)
 
 
 def stops(k1: int, rule: Rule) -> bool:
@@ -101,6 +117,8 @@ def stops(k1: int, rule: Rule) -> bool:
     return k1 < rule.least
 
 
-def goes_on(k1: int, k0: int, look: int, rule: Rule) -> bool:
-    """Whether a pair goes on after look number `look`: k1 of n selection chains, k0 of looks[look] chains."""
-    return bool(k0 <= rule.most[look, k1])
+def decide(k1: int, k0: int, look: int, rule: Rule) -> str:
+    """`drop`, `settle` or `go on` after look number `look`: k1 of n selection chains, k0 of looks[look] chains."""
+    if k0 > rule.most[look, k1]:
+        return "drop"
+    return "settle" if k0 <= rule.enough[look, k1] else "go on"
