@@ -130,7 +130,10 @@ def test_where_nothing_was_said_the_upper_bound_pays_for_missed_labels():
 
 @pytest.mark.slow
 def test_corrected_intervals_cover():
-    """Recorded: the 95 % interval of the corrected pi_Z over 200 studies, each with error rates measured anew."""
+    """The 95 % interval of the corrected pi_Z over 200 studies, each with error rates measured anew.
+
+    Recorded: 191 of 200 hold the truth, 6 lie above it, 3 below; 1 min on two busy cores.
+    """
     se, f, pi = 0.85, 0.1, 0.6
     rng, held = np.random.default_rng(3), 0
     for _ in range(200):
@@ -138,7 +141,7 @@ def test_corrected_intervals_cover():
         error = JudgeError("j", "v", Rate(rng.binomial(60, se), 60), Rate(rng.binomial(100, f), 100))
         found = row(table.score_table(counts, patterns, Settings(replicates=300), error), "a0", "pi_Z")
         held += found.low <= pi <= found.high
-    assert held >= 174  # P(Bin(200, 0.95) < 174) = 6e-6
+    assert held >= 173  # P(Bin(200, 0.95) < 173) = 9.6e-7
 
 
 def labels(**letters: str) -> dict[str, dict[str, int]]:
