@@ -14,13 +14,16 @@ Mechanism: record by record, all copies of a record in all replicates of a block
 tables (alias.py; laws exact to 2^-31), rare patterns by inversion (`small_binomial`); counts below 2^24. The random
 words of a copy are named by seed, replicate and place in the replicate: how replicates are cut into blocks changes no
 draw.
-Blocks are independent programs, dispatched without waiting. Time and memory: tools/bench_bootstrap.py.
+Blocks are independent programs, each waited for in a thread of its own: dispatched from one thread, they run one after
+the other on a CPU while a second core spins. Time and memory: tools/bench_bootstrap.py.
 
 Knows: tables, settings. Does not know: files, rows, reasons.
 """
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -36,7 +39,7 @@ from jaxmon.patterns import Patterns
 from jaxmon.scores import SCORES
 
 JUDGE = 2  # folds the records' key into that of the judge's error rates
-BLOCK = 2500  # replicates at once: bounds memory at tens of megabytes, and a record's copies fit the cache
+BLOCK = 2500  # replicates of a block: tens of megabytes, and a record's copies fit the cache
 
 
 class Replicates(NamedTuple):
@@ -81,11 +84,14 @@ def bootstrap(
     seed = jax.random.key_data(for_chains)
     for_error = jax.random.fold_in(for_records, JUDGE)
     betas = None if error is None else jnp.asarray(error.betas)
-    blocks = []
-    for first in range(0, settings.replicates, rows):
+
+    def one(first: int) -> np.ndarray:
         chosen = np.asarray(choose(for_records, np.uint32(first), tables, settings.levels, rows))
-        blocks.append(replicates(seed, np.uint32(first), copies(chosen), tables, rules, for_error, betas))
-    values = np.concatenate([np.asarray(b) for b in blocks])[: settings.replicates]
+        return np.asarray(replicates(seed, np.uint32(first), copies(chosen), tables, rules, for_error, betas))
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        blocks = list(threads.map(one, range(0, settings.replicates, rows)))
+    values = np.concatenate(blocks)[: settings.replicates]
     return Replicates(values, _assumptions(patterns, settings))
 
 

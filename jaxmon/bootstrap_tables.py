@@ -157,20 +157,23 @@ def _joint(counts: Counts, patterns: Patterns, live: np.ndarray, layout: Layout)
     lists = []
     for r, record in enumerate(counts.records):
         group = patterns.get((record, "estimate"), {})
-        pair_of = {int(a): i for i, a in enumerate(np.flatnonzero(live[r]))}
-        order = [(i, pair_of[a]) for i, a in enumerate(attribute_order(counts, r)) if a in pair_of]
-        merged = {"?" * len(order): group.get(UNJUDGED, 0)}
-        for pattern, count in letters(group).items():
-            short = "".join("N" if pattern[i] == "M" else pattern[i] for i, _ in order)
-            merged[short] = merged.get(short, 0) + count
-        kept = sorted(((c, s) for s, c in merged.items() if c and order), reverse=True)  # ties by name
-        taken = np.array([c for c, _ in kept], float)
+        place = {int(a): i for i, a in enumerate(attribute_order(counts, r))}
+        columns = [place[int(a)] for a in np.flatnonzero(live[r])]  # of the live pairs, in a pattern
+        found = letters(group)
+        words = np.frombuffer("".join(found).encode(), np.uint8).reshape(len(found), len(place))[:, columns]
+        words = np.vstack([words, np.full((1, len(columns)), ord("?"), np.uint8)])
+        words[words == ord("M")] = ord("N")
+        words = np.ascontiguousarray(words) if columns else np.zeros((0, 1), np.uint8)
+        each = words.shape[1]
+        texts, of = np.unique(words.view(f"S{each}").ravel(), return_inverse=True)
+        taken = np.bincount(of, [*found.values(), group.get(UNJUDGED, 0)][: len(of)], len(texts))
+        order = np.argsort(taken, kind="stable")[::-1]  # ties by letters
+        order = order[taken[order] > 0]
+        kept, taken = texts[order].view(np.uint8).reshape(-1, each), taken[order]
         left = sum(group.values()) - np.cumsum(taken) + taken
         adds = np.zeros((len(kept), layout.counters), bool)
-        for j, (_, short) in enumerate(kept):
-            for (_, pair), letter in zip(order, short, strict=True):
-                adds[j, pair] = letter == "I"
-                if layout.judged:
-                    adds[j, layout.pairs + pair] = letter != "?"
-        lists.append((np.full(len(kept), LEFT), taken / left, left / sum(group.values()), adds))
+        adds[:, : len(columns)] = kept == ord("I")
+        if layout.judged:
+            adds[:, layout.pairs : layout.pairs + len(columns)] = kept != ord("?")
+        lists.append((np.full(len(kept), LEFT), taken / left, left / max(1, sum(group.values())), adds))
     return lists

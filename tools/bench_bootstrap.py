@@ -10,9 +10,9 @@ The loop resamples records, then single chains of every batch and attribute as a
 is timed on `--looped` replicates and scaled up. Both do the whole of a replicate, filters and pooled means included.
 Wall and processor seconds are printed: on a machine that is shared only the second can be compared.
 
-Recorded (2 shared x86-64 CPUs under a load of 14 to 18, jax 0.10.2, numpy 2.4.6; 3,529 of 11,000 pairs live): 10.8
-processor seconds compiled, 15.3 with compilation, 0.86 GiB with the runtime; loop 7,006 processor seconds, 649 times
-as many. Table building (1.4 s of it) is serial. No wall time of a quiet machine has been recorded.
+Recorded (2 x86-64 CPUs with nothing beside it, jax 0.10.2, numpy 2.4.6; 3,529 of 11,000 pairs live): 4.8 to 4.9 s
+compiled, 7.7 processor seconds; 7.5 s with compilation; 1.0 GiB with the runtime; loop 3,383 processor seconds, 445 times
+as many, 700 times as long. Building the tables (0.7 s) is serial.
 """
 
 from __future__ import annotations
