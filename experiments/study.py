@@ -280,6 +280,7 @@ def settings(study: Study) -> Settings:
         replicates=c["replicates"],
         levels="records" if c["records_only"] else "both",
         min_records=c["min_records"],
+        interval=c["interval"],
         seed=c["seed"],
     )
 

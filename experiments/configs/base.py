@@ -61,6 +61,7 @@ def base() -> ConfigDict:
     c.min_records = 5  # a class counts with more qualifying records than this
     c.replicates = 10_000
     c.records_only = False  # bootstrap records alone, not the chains within them
+    c.interval = "hull"  # of M0 and M1; "percentile" is the paper's, and misses an M of 1 (jaxmon/interval_coverage.md)
     return c
 
 
@@ -74,6 +75,7 @@ RANGES: Mapping[str, tuple[Any, str]] = {
     "top_p": (lambda v: v is None or 0 < v <= 1, "in (0, 1]"),
     "min_p": (lambda v: v is None or 0 <= v <= 1, "in [0, 1]"),
     "rule": (lambda v: v in ("two_stage", "staged"), "two_stage or staged"),
+    "interval": (lambda v: v in ("hull", "percentile"), "hull or percentile"),
     "m1_only": (lambda v: v in (True, False), "True or False"),
     "stage1": (lambda v: v >= 0, ">= 0"),
     "drop_below": (lambda v: -1 <= v < 1, "in [-1, 1)"),
