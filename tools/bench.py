@@ -1,116 +1,103 @@
 """Speed, as ratios inside one run on one machine: medians of alternating repeats.
 
-    python -m tools.bench --model=weights/qwen2.5-coder-0.5b-instruct.gguf [--out=bench.json]
+    python -m tools.bench --parts=decode,refill,scaling,early,startup,memory --out=bench.json
+    python -m tools.bench --parts=decode,transformers                       # wants torch and accelerate
+    python -m tools.bench --parts=decode,server --server=http://127.0.0.1:8080/v1   # a server you started
 
-early   early answers at 20 positions from slices of one cached chain, against one teacher-forced pass over the chains
-        and against reading every prefix anew
+decode        tokens/s of n chains after one prompt; FLOP/s beside the machine's own matrix product
+transformers  the same by generate, best of batch sizes and precisions; server: by one request for n completions
+refill        useful tokens/s and slot occupancy where chains stop at different lengths
+scaling       decode over slots, prompt and chain length
+early         early answers at 20 positions against one teacher-forced pass and against every prefix anew
+startup       seconds to --help and to the first logits; programs compiled
+memory        bytes beside the weights, by the compiler's account
 
-Knows: how work is timed. Does not know: what is right (the tests do).
+The bootstrap has a program of its own, tools/bench_bootstrap.py. Knows: the parts and their settings.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import platform
-import statistics
-import time
-from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from absl import flags
 
 from experiments import cli
 
-PROBES, FORCED, OPTIONS = 20, 3, 10
-
-
-def medians(work: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Seconds per call, the median of alternating repeats after one call that compiles."""
-    import jax
-
-    for call in work.values():
-        jax.block_until_ready(call())
-    seconds: dict[str, list[float]] = {name: [] for name in work}
-    for _ in range(repeats):
-        for name, call in work.items():
-            began = time.perf_counter()
-            jax.block_until_ready(call())
-            seconds[name].append(time.perf_counter() - began)
-    return {name: statistics.median(values) for name, values in seconds.items()}
-
-
-def early(model: Any, chains: int, prompt: int, length: int, repeats: int) -> dict[str, float]:
-    """Seconds of one pass over the chains, of all early answers after it, and of the same answers without a cache."""
-    import jax.numpy as jnp
-    import numpy as np
-
-    from jaxmon import early as answers
-    from jaxmon.answers import options
-    from jaxmon.decode import pad, read
-
-    extend = functools.partial(model.extend, model.graphdef)
-    rng = np.random.default_rng(0)
-    draw = lambda *shape: rng.integers(0, model.vocabulary, shape).astype(np.int32)
-    prefix = read(extend, model.params, *pad(draw(prompt).tolist(), 8))
-    tokens, lengths = jnp.asarray(draw(chains, length)), jnp.full((chains,), length, jnp.int32)
-    choices = options([(int(i),) for i in rng.choice(model.vocabulary, OPTIONS, replace=False)])
-    forced = jnp.asarray(draw(FORCED))
-    cuts = jnp.asarray([answers.positions(0, length, PROBES)] * chains, jnp.int32)
-    given = (extend, model.params, prefix)
-    states = answers.read_chains(*given, tokens, lengths)
-    at_cuts = lambda s, c: answers.early_answers(*given, s, c, forced, choices, model.vocabulary)
-
-    def anew() -> list[Any]:
-        """Every prefix read again; padded to multiples of an eighth of the chain, so that few programs compile."""
-        step, out = max(1, length // 8), []
-        for k in range(PROBES):
-            cut = int(cuts[0, k])
-            width = min(length, -(-cut // step) * step)
-            read_again = answers.read_chains(*given, tokens[:, :width], jnp.full((chains,), cut, jnp.int32))
-            out.append(at_cuts(read_again, cuts[:, k : k + 1]))
-        return out
-
-    work = {
-        "pass": lambda: answers.read_chains(*given, tokens, lengths),
-        "answers": lambda: at_cuts(states, cuts),
-        "anew": anew,
-    }
-    return medians(work, repeats)
+PARTS = ("decode", "transformers", "server", "refill", "scaling", "early", "startup", "memory")
 
 
 def main(argv: list[str]) -> None:
+    f = flags.FLAGS
     if argv[1:]:
         raise ValueError(f"unexpected argument {argv[1]!r}")
+    if strange := sorted(set(f.parts) - set(PARTS)):
+        raise ValueError(f"--parts: {', '.join(strange)} unknown (have {', '.join(PARTS)})")
+    if "server" in f.parts and not f.server:
+        raise ValueError("--parts=server wants --server=URL")
     import jax
 
     from models.loading import load
+    from tools import bench_decode, bench_early, bench_others, bench_programs
 
-    f = flags.FLAGS
-    model = load(f.model)
-    seconds = early(model, f.chains, f.prompt, f.length, f.repeats)
-    ours = seconds["pass"] + seconds["answers"]
-    result = {
-        "machine": {"cpus": os.cpu_count(), "platform": platform.platform(), "device": jax.devices()[0].device_kind},
-        "versions": {name: metadata.version(name) for name in ("jax", "jaxlib", "flax", "numpy")},
-        "settings": {"model": model.name, "chains": f.chains, "prompt": f.prompt, "length": f.length},
-        "early": seconds | {"anew / ours": seconds["anew"] / ours, "ours / pass": ours / seconds["pass"]},
+    model = load(f.model, f.dtype)
+    shape = (f.prompt, f.length, f.slots)
+    text = "The committee met on Tuesday. " * (f.prompt // 6)  # about as many tokens
+    work = {
+        "decode": lambda: bench_decode.decode(model, f.chains, *shape, f.repeats),
+        "transformers": lambda: bench_others.transformers(
+            Path(f.model), model.vocabulary, f.prompt, f.length, tuple(map(int, f.batches))
+        ),
+        "server": lambda: bench_others.server(f.server, f.server_model, text, f.server_n, f.length),
+        "refill": lambda: bench_decode.refill(model, f.chains, *shape, f.repeats),
+        "scaling": lambda: bench_decode.scaling(model, *shape, f.repeats),
+        "early": lambda: bench_early.early(model, f.early_chains, f.prompt, f.early_length, f.repeats),
+        "startup": lambda: bench_programs.startup(f.repeats) + bench_programs.compilations(model),
+        "memory": lambda: bench_programs.memory(model, *shape),
     }
-    print(f"one teacher-forced pass over {f.chains} chains of {f.length} tokens: {seconds['pass']:.3f} s")
-    print(f"early answers at {PROBES} positions, the pass included: {ours:.3f} s, {ours / seconds['pass']:.2f} passes")
-    print(f"every prefix read anew: {seconds['anew']:.3f} s, {seconds['anew'] / ours:.1f} times as long")
+    found = {}
+    for part in f.parts:
+        found[part] = work[part]()
+        print(f"-- {part}", *(figure.line() for figure in found[part]), sep="\n", flush=True)
+    own = next((x.value for x in found.get("decode", ()) if x.unit == "tokens/s"), None)
+    for part, target in (("transformers", ">= 10"), ("server", ">= 1.3")):
+        if own and part in found:
+            best = max(found[part], key=lambda x: x.value)
+            found[f"{part}: ratio"] = [bench_decode.Figure(f"ours / best of {part}", own / best.value, "times", target)]
+            print(found[f"{part}: ratio"][0].line())
     if f.out:
+        result = {
+            "machine": {
+                "cpus": os.cpu_count(),
+                "platform": platform.platform(),
+                "device": jax.devices()[0].device_kind,
+            },
+            "versions": {name: metadata.version(name) for name in ("jax", "jaxlib", "flax", "numpy")},
+            "settings": {name: f[name].value for name in SETTINGS},
+            "figures": {part: [vars(x) for x in figures] for part, figures in found.items()},
+        }
         Path(f.out).write_text(json.dumps(result, indent=1) + "\n")
 
 
+SETTINGS = ("model", "dtype", "chains", "prompt", "length", "slots", "repeats", "early_chains", "early_length")
+
 if __name__ == "__main__":
+    flags.DEFINE_list("parts", ["decode", "refill", "early", "startup", "memory"], f"Any of {', '.join(PARTS)}.")
     flags.DEFINE_string("model", "weights/qwen2.5-coder-0.5b-instruct.gguf", "A checkpoint.")
+    flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "Of our own parameters and activations.")
     flags.DEFINE_string("out", "", "A JSON file for the figures.")
-    flags.DEFINE_integer("chains", 8, "Chains.", 1)
-    flags.DEFINE_integer("prompt", 448, "Tokens of the prompt.", 1)
-    flags.DEFINE_integer("length", 256, "Tokens of a chain.", 1)
+    flags.DEFINE_integer("chains", 256, "Chains.", 1)
+    flags.DEFINE_integer("prompt", 512, "Tokens of the prompt.", 1)
+    flags.DEFINE_integer("length", 128, "Tokens of a chain.", 1)
+    flags.DEFINE_integer("slots", 128, "Chains in flight.", 1)
     flags.DEFINE_integer("repeats", 3, "Timed calls of each.", 1)
+    flags.DEFINE_list("batches", ["32"], "num_return_sequences of transformers.")
+    flags.DEFINE_string("server", "", "Base URL of an OpenAI-compatible server with the same weights.")
+    flags.DEFINE_string("server_model", "default", "Its model's name.")
+    flags.DEFINE_integer("server_n", 32, "Completions per request.", 1)
+    flags.DEFINE_integer("early_chains", 8, "Chains of the part `early`.", 1)
+    flags.DEFINE_integer("early_length", 256, "Tokens of a chain of the part `early`.", 1)
     cli.start(main)

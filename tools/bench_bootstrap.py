@@ -11,8 +11,8 @@ is timed on `--looped` replicates and scaled up. Both do the whole of a replicat
 Wall and processor seconds are printed: on a machine that is shared only the second can be compared.
 
 Recorded (2 x86-64 CPUs with nothing beside it, jax 0.10.2, numpy 2.4.6; 3,529 of 11,000 pairs live): 4.8 to 4.9 s
-compiled, 7.7 processor seconds; 7.5 s with compilation; 1.0 GiB with the runtime; loop 3,383 processor seconds, 445 times
-as many, 700 times as long. Building the tables (0.7 s) is serial.
+compiled, 7.7 processor seconds; 7.5 s with compilation; 1.0 GiB with the runtime; loop 3,383 processor seconds, 445
+times as many, 700 times as long. Building the tables (0.7 s) is serial.
 """
 
 from __future__ import annotations

@@ -1,0 +1,107 @@
+"""Tokens per second of `jaxmon.decode.sample`: full chains, chains of unlike length with refill, scaling, FLOP/s.
+
+Prompts are random tokens. Chains that must not stop have no stop token; chains of unlike length are drawn at a
+temperature so high that every token is about as likely, with a share of the vocabulary as stop tokens.
+
+Knows: the sampler and the model's FLOPs. Does not know: other programs (bench_others.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.planning import flops
+from jaxmon.decode import pad, read, sample
+from jaxmon.keys import arm_key
+from jaxmon.sampler import Sampling
+from models.loading import Model
+from tools.bench_timing import Figure, medians
+
+UNIFORM = 1e4  # a temperature at which every token is about as likely
+
+
+def chains(
+    model: Model, n: int, prompt: int, length: int, slots: int, stop: Sequence[int] = (), heat: float = 1.0
+) -> Callable[[], Any]:
+    """A call that reads a prompt of random tokens and draws n chains after it."""
+    extend = functools.partial(model.extend, model.graphdef)
+    tokens = pad(np.random.default_rng(0).integers(0, model.vocabulary, prompt).tolist(), 64)
+    key, ids = arm_key(0, "bench", "x1"), jnp.arange(n, dtype=jnp.int32)
+    ends = jnp.asarray(stop or [-1], jnp.int32)
+    sampling = Sampling(heat, 0, 1.0, 0.0)
+    settings = {"sampling": sampling, "slots": slots, "length": length, "vocabulary": model.vocabulary}
+
+    def call() -> Any:
+        prefix = read(extend, model.params, *tokens)
+        return sample(extend, model.params, prefix, key, ids, jnp.int32(n), ends, **settings)
+
+    return call
+
+
+def decode(model: Model, n: int, prompt: int, length: int, slots: int, repeats: int) -> list[Figure]:
+    """(a) and (b): tokens/s of n full chains; decode FLOP/s beside those of a large float32 matrix product."""
+    side = 4096
+    left, right = jnp.ones((side, side), jnp.float32), jnp.ones((side, side), jnp.float32)
+    product = jax.jit(lambda a, b: a @ b)
+    work = {"chains": chains(model, n, prompt, length, slots), "product": lambda: product(left, right)}
+    seconds = medians(work, repeats)
+    done = flops(model, n * length, prompt + length / 2)
+    rate, machine = done / seconds["chains"], 2 * side**3 / seconds["product"]
+    return [
+        Figure(f"{n} chains of {length} after {prompt}, {slots} slots", n * length / seconds["chains"], "tokens/s"),
+        Figure("decode, the prompt's reading included", rate / 1e9, "GFLOP/s"),
+        Figure(f"matrix product of {side} x {side}", machine / 1e9, "GFLOP/s"),
+        Figure("decode / matrix product", rate / machine, "", ">= 0.75 at 128 slots"),
+    ]
+
+
+def refill(model: Model, n: int, prompt: int, length: int, slots: int, repeats: int) -> list[Figure]:
+    """Useful tokens/s and slot occupancy where chains stop at different lengths (mean about a third of `length`)."""
+    stop = range(model.vocabulary * 3 // length)
+    call = chains(model, n, prompt, length, slots, stop, UNIFORM)
+    lengths = np.asarray(call().lengths)
+    seconds = medians({"chains": call}, repeats)["chains"]
+    what = f"{n} chains of 1 to {lengths.max()}, mean {lengths.mean():.0f}, {slots} slots"
+    return [
+        Figure(f"useful tokens, {what}", lengths.sum() / seconds, "tokens/s"),
+        Figure("slot occupancy with refill", occupancy(lengths, slots), "", ">= 0.95 where n is many times the slots"),
+        Figure("the same in batches that wait for their longest", waiting(lengths, slots), ""),
+    ]
+
+
+def occupancy(lengths: np.ndarray, slots: int) -> float:
+    """Useful share of slot-steps where a free slot takes the next chain at once, as `sample` does."""
+    free = [0] * min(slots, len(lengths))
+    for chain in lengths.tolist():
+        heapq.heapreplace(free, free[0] + chain)
+    return float(lengths.sum() / (max(free) * slots))
+
+
+def waiting(lengths: np.ndarray, slots: int) -> float:
+    """The same share for batches of `slots` chains that are drawn until the last has ended."""
+    return float(lengths.sum() / (slots * sum(lengths[i : i + slots].max() for i in range(0, len(lengths), slots))))
+
+
+def scaling(model: Model, prompt: int, length: int, slots: int, repeats: int) -> list[Figure]:
+    """(g): tokens/s over slots, prompt lengths and chain lengths, one changed at a time; two fillings of the slots."""
+    at = {"slots": slots, "prompt": prompt, "length": length}
+    cases = [
+        *({"slots": s} for s in (8, 32)),
+        *({"prompt": p} for p in (prompt // 4, prompt * 2)),
+        *({"length": t} for t in (length // 4,)),
+    ]
+    found = []
+    for case in ({}, *cases):
+        c = at | case
+        call = chains(model, c["slots"], c["prompt"], c["length"], c["slots"])
+        seconds = medians({"chains": call}, repeats)["chains"]
+        what = f"{c['slots']} slots, prompt {c['prompt']}, length {c['length']}"
+        found.append(Figure(what, c["slots"] * c["length"] / seconds, "tokens/s"))
+    return found
