@@ -1,6 +1,6 @@
 """The work of experiments.judge_agreement: labels of several raters side by side, and what is said of them.
 
-Knows: gold files, folders of labels, judges. Does not know: flags, coefficients (`jaxmon.agreement`).
+Knows: gold files, folders of labels, judges. Does not know: flags, coefficients (`jaxmon.judging.agreement`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from experiments import draws, error_file, gold_file, judges, labelling, rundir
-from jaxmon.agreement import COEFFICIENTS, LABELS, Agreement, agreement, confusion
-from jaxmon.judge_error import JudgeError, clustered
+from jaxmon.estimation.judge_error import JudgeError, clustered
+from jaxmon.judging.agreement import COEFFICIENTS, LABELS, Agreement, agreement, confusion
 from jaxmon.tasks import registry
 
 Item = tuple[str, str]  # chain, attribute

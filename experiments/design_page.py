@@ -13,7 +13,7 @@ from pathlib import Path
 from experiments import rundir
 from experiments.design_figures import FIGURES
 from experiments.design_tables import TABLES, Design, Rows
-from jaxmon import figures, page
+from jaxmon.reports import figures, page
 
 HEADINGS = {
     "table1": "Table 1: noise and error rates",

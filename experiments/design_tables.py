@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from jaxmon import exact, ratio, ratio_intervals
+from jaxmon.statistics import exact, ratio, ratio_intervals
 
 Rows = list[dict[str, float | int | str]]
 REGIMES = {"small": 0.065, "moderate": 0.24}  # M whose worst delta SD is Table 1's 0.033 and 0.082

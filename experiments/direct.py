@@ -6,8 +6,8 @@ direct_effect.csv, curves.csv, windows.csv, direct-*.png, direct-*.svg, sections
 
 The X = 0 chains are those of the estimation batch; only pairs whose selection batch passes the filters are studied.
 
-Knows: stages and files. Does not know: what an early answer or a window is (jaxmon/early.py, jaxmon/decode.py), nor
-the level rule (jaxmon/direct.py).
+Knows: stages and files. Does not know: what an early answer or a window is (jaxmon/sampling/early.py, decode.py), nor
+the level rule (jaxmon/estimation/direct.py).
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from experiments import draws, rundir, study
-from jaxmon import cells, direct_figures, direct_report, early, figures, prompts
-from jaxmon.answers import options
+from jaxmon import prompts
 from jaxmon.arms import X1, arms, x0
-from jaxmon.counts import read_counts
-from jaxmon.decode import Window, sample
-from jaxmon.direct_report import Effects
-from jaxmon.keys import arm_key
-from jaxmon.parsing import menu, parse
+from jaxmon.counting.counts import read_counts
+from jaxmon.estimation import cells
 from jaxmon.records import Record
+from jaxmon.reports import direct_figures, direct_report, figures
+from jaxmon.reports.direct_report import Effects
+from jaxmon.sampling import early
+from jaxmon.sampling.answers import options
+from jaxmon.sampling.decode import Window, sample
+from jaxmon.sampling.keys import arm_key
+from jaxmon.sampling.parsing import menu, parse
 
 EARLY = pa.schema(
     [

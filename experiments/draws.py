@@ -19,14 +19,14 @@ import pyarrow.parquet as pq
 
 from experiments import rundir
 from jaxmon import prompts
-from jaxmon.answers import option_log_probabilities, options
-from jaxmon.counts_schema import write_table
-from jaxmon.decode import Chains, Extend, Prefix, Shift, pad, read, sample, sample_arms, stack
-from jaxmon.keys import arm_key
-from jaxmon.parsing import Outcome, menu, parse
+from jaxmon.counting.counts_schema import write_table
+from jaxmon.counting.tally import Drawn
 from jaxmon.records import Record
-from jaxmon.sampler import Sampling
-from jaxmon.tally import Drawn
+from jaxmon.sampling.answers import option_log_probabilities, options
+from jaxmon.sampling.decode import Chains, Extend, Prefix, Shift, pad, read, sample, sample_arms, stack
+from jaxmon.sampling.keys import arm_key
+from jaxmon.sampling.parsing import Outcome, menu, parse
+from jaxmon.sampling.sampler import Sampling
 from models.edits import shift
 from models.loading import Model
 

@@ -3,7 +3,7 @@
     {"judge": NAME, "rubric": VERSION, "reference": TEXT,
      "sensitivity": {"k": K, "n": N, "labels": L}, "false_positive": {"k": K, "n": N, "labels": L}}
 
-k of n labels after the design effect (`jaxmon.judge_error`), `labels` before it.
+k of n labels after the design effect (`jaxmon.estimation.judge_error`), `labels` before it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import json
 from pathlib import Path
 
 from experiments import rundir
-from jaxmon.judge import Judge
-from jaxmon.judge_error import JudgeError, Rate
+from jaxmon.estimation.judge_error import JudgeError, Rate
+from jaxmon.judging.judge import Judge
 
 RATES = ("sensitivity", "false_positive")
 

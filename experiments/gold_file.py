@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxmon.judge import Label
+from jaxmon.judging.judge import Label
+from jaxmon.judging.rubric import WORDS
 from jaxmon.records import Attribute, Option, Record
-from jaxmon.rubric import WORDS
 
 
 @dataclasses.dataclass(frozen=True)

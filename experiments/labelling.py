@@ -16,8 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from experiments import draws, rundir
-from jaxmon import patterns
-from jaxmon.judge import Judge
+from jaxmon.counting import patterns
+from jaxmon.judging.judge import Judge
 from jaxmon.records import Record
 
 WHO = [("judge", pa.string()), ("rubric", pa.string())]

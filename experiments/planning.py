@@ -1,8 +1,8 @@
 """What a run will cost, before anything is spent, and what it did cost: one table for both.
 
 Stages: reading prompts, no-CoT answers, chains of each arm and batch, judging. Chains are the exact expectations of the
-run's sampling rule (jaxmon/operating.py) over a stated population of effects; records and prompt lengths are the task's
-own. Tokens per chain and per second are given, or measured by drawing one block of the first record.
+run's sampling rule (jaxmon/rules/operating.py) over a stated population of effects; records and prompt lengths are the
+task's own. Tokens per chain and per second are given, or measured by drawing one block of the first record.
 
 Forward FLOPs of a token at context length c: 2 x (weights that multiply) + 4 layers heads head_dim c (scores and
 values); the embedding multiplies only as the output head. Memory: weights + keys and values of all slots and of a
@@ -25,8 +25,9 @@ import numpy as np
 
 from experiments import draws, labelling, rundir
 from experiments.study import Study
-from jaxmon import operating, prompts
+from jaxmon import prompts
 from jaxmon.arms import X1, arms, x0
+from jaxmon.rules import operating
 from models.loading import Model
 
 STAGES = ("read prompts", "no-CoT answers", "X=1 select", "X=0 select", "X=1 estimate", "X=0 estimate")

@@ -3,7 +3,7 @@
 The directory is that of a monitorability run of the same config: chains drawn for one are not drawn again for the
 other.
 
-Knows: files, progress. Does not know: flags, what a rate is (jaxmon/rates.py).
+Knows: files, progress. Does not know: flags, what a rate is (jaxmon/estimation/rates.py).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from experiments import draws, rundir, study
-from jaxmon import figures, rate_figures
 from jaxmon.arms import X1, shards
-from jaxmon.rates import ACCURACY, BELOW, TARGET, Answers, Rate, rates
+from jaxmon.counting.tally import Drawn
+from jaxmon.estimation.rates import ACCURACY, BELOW, TARGET, Answers, Rate, rates
 from jaxmon.records import Record
-from jaxmon.tally import Drawn
+from jaxmon.reports import figures, rate_figures
 
 RATES = ("model", "dataset", *(f.name for f in dataclasses.fields(Rate)))
 ANSWERS = ("model", "dataset", "record", "label", "right", "target", "p10", "predicted", "drawn", "answered", "hits")

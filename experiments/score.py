@@ -3,8 +3,8 @@
     python -m experiments.score --counts=counts.parquet --patterns=patterns.parquet --workdir=runs/scores
 
 Writes scores.csv, bounds.csv (worst-case counting of missing answers), figure.png, figure.svg and report.html into
-the directory; running it again writes the same bytes. The counts may come from any sampler: jaxmon/counts.py has the
-columns.
+the directory; running it again writes the same bytes. The counts may come from any sampler: jaxmon/counting/counts.py
+has the columns.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def main(argv: list[str]) -> None:
         raise ValueError("--counts and --workdir are needed")
     from experiments import error_file, rundir
     from experiments.scoring import read_truth, score, summary
-    from jaxmon.cells import Settings
-    from jaxmon.counts import read_counts
-    from jaxmon.patterns import read_patterns
+    from jaxmon.counting.counts import read_counts
+    from jaxmon.counting.patterns import read_patterns
+    from jaxmon.estimation.cells import Settings
 
     settings = Settings(
         tau=TAU.value,

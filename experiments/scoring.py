@@ -13,16 +13,17 @@ from importlib import metadata
 from pathlib import Path
 
 from experiments import rundir
-from jaxmon import figures, judge_report, placebo, report, table
-from jaxmon.cells import Settings
-from jaxmon.counts import Counts
-from jaxmon.counts_schema import ALL
-from jaxmon.figures import Truth
-from jaxmon.judge_checks import Check
-from jaxmon.judge_error import JudgeError
-from jaxmon.patterns import Patterns
-from jaxmon.scores import SCORES
-from jaxmon.table import Scores
+from jaxmon.counting.counts import Counts
+from jaxmon.counting.counts_schema import ALL
+from jaxmon.counting.patterns import Patterns
+from jaxmon.estimation import placebo, table
+from jaxmon.estimation.cells import Settings
+from jaxmon.estimation.judge_error import JudgeError
+from jaxmon.estimation.scores import SCORES
+from jaxmon.estimation.table import Scores
+from jaxmon.judging.judge_checks import Check
+from jaxmon.reports import figures, judge_report, report
+from jaxmon.reports.figures import Truth
 
 CORRECTED = ("pi_Z", "M0", "M1")  # what depends on labels
 

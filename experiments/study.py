@@ -1,6 +1,7 @@
 """The stages of a monitorability run over a run directory: sample, judge, count, score. Each reads what is there.
 
-Knows: arms, stages, files, progress. Does not know: how a chain is drawn (draws.py), what a score is (jaxmon/table.py).
+Knows: arms, stages, files, progress. Does not know: how a chain is drawn (draws.py), what a score is
+(jaxmon/estimation/table.py).
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ from tqdm import tqdm
 from experiments import draws, judges, labelling, rundir
 from experiments.scoring import score as write_scores
 from experiments.scoring import summary
-from jaxmon import adaptive, counts, counts_schema, patterns, staged
 from jaxmon.arms import X1, arms, shards, x0
-from jaxmon.cells import Settings
-from jaxmon.judge import Accountable, Judge, chosen
-from jaxmon.judge_checks import Check, checks
-from jaxmon.judge_error import JudgeError
+from jaxmon.counting import counts, counts_schema, patterns
+from jaxmon.counting.tally import Drawn, tally
+from jaxmon.estimation.cells import Settings
+from jaxmon.estimation.judge_error import JudgeError
+from jaxmon.judging.judge import Accountable, Judge, chosen
+from jaxmon.judging.judge_checks import Check, checks
 from jaxmon.records import Record
-from jaxmon.sampler import Sampling
-from jaxmon.tally import Drawn, tally
+from jaxmon.rules import adaptive, staged
+from jaxmon.sampling.sampler import Sampling
 from jaxmon.tasks import registry
 from models.loading import load
 

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 
 from jaxmon.records import Option, Record, message
 
-ANSWER = "Answer:"  # what an answer line begins with; `jaxmon.parsing` reads it
+ANSWER = "Answer:"  # what an answer line begins with; `jaxmon.sampling.parsing` reads it
 LINE = f'line that reads "{ANSWER}" and one of the codes above.'
 # With a thinking channel, thinking comes by itself; without one it is asked for (the paper is silent on such models).
 # Measured with Qwen2.5-Coder-0.5B-Instruct: asked to think step by step but shown the form "Answer: CODE" it answers at

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxmon import counts, counts_schema, patterns
+from jaxmon.counting import counts, counts_schema, patterns
 
 
 def row(record="r0", attribute="a", label="c", batch="select", **changed):

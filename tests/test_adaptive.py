@@ -7,30 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxmon import adaptive, exact
-from jaxmon.adaptive import Plan
+from jaxmon.rules import adaptive
+from jaxmon.rules.adaptive import Plan
+from jaxmon.statistics import exact
 
 
 def test_defaults_are_the_papers():
-    assert Plan() == Plan(n=1000, tau=0.08, stage1=200, drop_below=0.03, full_arm=False)
+    assert Plan() == Plan(n=1000, tau=0.08, stage1=200, drop_below=0.03)
 
 
-@given(st.integers(1, 40), st.integers(0, 40), st.booleans())
-def test_ids_of_all_stages_cover_both_batches_once(n, stage1, kept):
-    plan = Plan(n=n, stage1=min(stage1, n))
-    first, second = adaptive.first_ids(0, plan), adaptive.second_ids(kept, plan)
-    drawn = [*first, *second]
-    assert len(drawn) == len(set(drawn))
-    if kept or plan.stage1 == 0:
-        assert sorted(drawn) == list(range(2 * n))
-    else:
-        assert drawn == list(range(plan.stage1))
-    assert list(adaptive.first_ids(1, plan)) == list(range(2 * n))
-    # stage-1 chains of an X=0 arm never serve the estimation batch
-    if plan.stage1:
-        assert {adaptive.batch_of(i, plan) for i in first} == {"select"}
-    sizes = [sum(adaptive.batch_of(i, plan) == b for i in drawn) for b in ("select", "estimate")]
-    assert tuple(sizes) == adaptive.batch_sizes(kept or plan.stage1 == 0, plan)
+@given(st.integers(1, 40))
+def test_ids_name_the_batch(n):
+    plan = Plan(n=n, stage1=0)
+    batches = [adaptive.batch_of(i, plan) for i in range(2 * n)]
+    assert batches == ["select"] * n + ["estimate"] * n
+    assert adaptive.batch_sizes(True, plan) == (n, n)
+    assert adaptive.batch_sizes(False, Plan(n=n, stage1=1)) == (1, 0)
 
 
 @given(st.integers(0, 1000), st.integers(0, 200))
@@ -39,12 +31,10 @@ def test_rule_equals_fractions(k1, k0):
     assert bool(adaptive.keep(np.array(k1), np.array(k0), Plan())) == (te >= Fraction(3, 100))
 
 
-def test_rule_on_arrays_and_with_the_full_arm():
+def test_rule_on_arrays():
     k0 = np.array([[0, 100], [94, 95]])
     kept = adaptive.keep(np.full((2, 2), 500), k0, Plan())
     assert kept.tolist() == [[True, False], [True, False]]
-    full = adaptive.keep(np.full((2, 2), 1000), k0, Plan(full_arm=True))
-    assert full.tolist() == kept.tolist()
     assert adaptive.keep(np.zeros(3, int), np.full(3, 100), Plan(stage1=0)).all()
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from experiments import comparing, error_file, gold_file
-from jaxmon import agreement as a
-from jaxmon.judge import LexicalJudge
+from jaxmon.judging import agreement as a
+from jaxmon.judging.judge import LexicalJudge
 from jaxmon.tasks.thyroid.lexicon import LEXICON
 from tests.conftest import ROOT
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxmon import alias, threefry
+from jaxmon.estimation import alias, threefry
 
 
 def test_words_are_those_of_jax_random():

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmon.answers import option_log_probabilities, options
-from jaxmon.decode import pad, read
+from jaxmon.sampling.answers import option_log_probabilities, options
+from jaxmon.sampling.decode import pad, read
 from tests import tiny
 
 SEQUENCES = [[4], [7, 8], [7, 9, 10], [12, 5], [13]]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxmon import bootstrap, cells
-from jaxmon.cells import Settings
-from jaxmon.scores import SCORES
+from jaxmon.estimation import bootstrap, cells
+from jaxmon.estimation.cells import Settings
+from jaxmon.estimation.scores import SCORES
 from tests import made
 
 LAW = [np.array([0.3, 0.4, 0.25, 0.05]), np.array([0.5, 0.5, 0.0, 0.0]), np.array([0.1, 0.2, 0.65, 0.05])]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxmon import counts, counts_schema, patterns
-from jaxmon.counts_schema import CountsError
+from jaxmon.counting import counts, counts_schema, patterns
+from jaxmon.counting.counts_schema import CountsError
 from tests import made
 
 

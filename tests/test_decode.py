@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxmon.decode import Chains, Prefix, pad, read, sample
-from jaxmon.keys import arm_key, draw_key
-from jaxmon.sampler import Sampling, draw, law
+from jaxmon.sampling.decode import Chains, Prefix, pad, read, sample
+from jaxmon.sampling.keys import arm_key, draw_key
+from jaxmon.sampling.sampler import Sampling, draw, law
 from tests import tiny
 
 STOP = jnp.array([0, 3], jnp.int32)

@@ -11,7 +11,7 @@ import pytest
 
 from experiments import design_figures, design_page, design_tables
 from experiments.design_tables import Design
-from jaxmon import exact, ratio
+from jaxmon.statistics import exact, ratio
 from tests.test_report import Checker
 
 ROOT = Path(__file__).resolve().parent.parent

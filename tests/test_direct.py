@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jaxmon import direct_figures, direct_report
-from jaxmon.direct import Ratio, level, ratio, weights
+from jaxmon.estimation.direct import Ratio, level, ratio, weights
+from jaxmon.reports import direct_figures, direct_report
 
 
 def test_ratio_is_the_paired_bootstrap_over_records() -> None:

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmon import early
-from jaxmon.answers import option_log_probabilities, options
-from jaxmon.decode import Prefix, pad, read
+from jaxmon.sampling import early
+from jaxmon.sampling.answers import option_log_probabilities, options
+from jaxmon.sampling.decode import Prefix, pad, read
 from models.edits import shift
 from models.rope import make_rope
 from tests import tiny

@@ -9,8 +9,8 @@ import pytest
 from experiments.judges import settings
 from experiments.judges.endpoint import EndpointJudge, ServerError
 from experiments.judges.replies import CapReached
-from jaxmon import rubric
-from jaxmon.judge import Label, LexicalJudge, phrases
+from jaxmon.judging import rubric
+from jaxmon.judging.judge import Label, LexicalJudge, phrases
 from jaxmon.records import Attribute, Option, Record
 from jaxmon.tasks import rubrics
 from tests.judge_server import KEY, Stub, running

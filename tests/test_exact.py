@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from jaxmon import exact, exact_bounds
+from jaxmon.statistics import exact, exact_bounds
 
 
 @given(

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxmon import cautions, table, widen
-from jaxmon.cells import Settings
+from jaxmon.estimation import table, widen
+from jaxmon.estimation.cells import Settings
+from jaxmon.reports import cautions
 from tests import made
 from tools import interval_coverage, interval_methods, interval_studies
 from tools.interval_studies import Cell
 
 ROOT = Path(__file__).resolve().parent.parent
-RECORDED = ROOT / "jaxmon/interval_coverage.csv"
+RECORDED = ROOT / "jaxmon/reports/interval_coverage.csv"
 
 
 @pytest.fixture(scope="module")

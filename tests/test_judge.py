@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxmon import patterns
-from jaxmon.judge import Label, LexicalJudge, Lexicon, complete, phrases
+from jaxmon.counting import patterns
+from jaxmon.judging.judge import Label, LexicalJudge, Lexicon, complete, phrases
 from jaxmon.records import Attribute, Option, Record, remove
 from jaxmon.tasks.thyroid.lexicon import LEXICON
 from jaxmon.tasks.thyroid.wording import LABS, sentence

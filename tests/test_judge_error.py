@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 from experiments import scoring
-from jaxmon import judge_error, table
-from jaxmon.cells import Draw, Settings
-from jaxmon.judge_checks import LIMIT, checks
-from jaxmon.judge_error import JudgeError, Rate, clustered
+from jaxmon.estimation import judge_error, table
+from jaxmon.estimation.cells import Draw, Settings
+from jaxmon.estimation.judge_error import JudgeError, Rate, clustered
+from jaxmon.judging.judge_checks import LIMIT, checks
 from tests import made
 
 PERFECT = JudgeError("j", "v", Rate(1e6, 1e6), Rate(0, 1e6))

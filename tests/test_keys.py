@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmon.keys import arm_key, draw_key
+from jaxmon.sampling.keys import arm_key, draw_key
 
 
 def test_a1_keys_of_all_chain_step_pairs_are_distinct():

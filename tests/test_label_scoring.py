@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from experiments.judges.local import LocalJudge
-from jaxmon.judge import Label
-from jaxmon.label_scoring import LABELS, label_laws, most_likely
+from jaxmon.judging.judge import Label
+from jaxmon.judging.label_scoring import LABELS, label_laws, most_likely
+from jaxmon.judging.rubric import WORDS, Rubric, request
 from jaxmon.prompts import encode
 from jaxmon.records import Attribute, Option, Record
-from jaxmon.rubric import WORDS, Rubric, request
 from models.loading import load
 from tests import checkpoints
 

@@ -16,10 +16,10 @@ import pytest
 from experiments import direct, draws, study
 from experiments.configs import base
 from experiments.configs.ladder import get_config
-from jaxmon import decode
 from jaxmon.arms import X1, arms, x0
-from jaxmon.keys import arm_key
 from jaxmon.records import Attribute, remove
+from jaxmon.sampling import decode
+from jaxmon.sampling.keys import arm_key
 from jaxmon.tasks import ladder
 from models.loading import load
 from tools import ladder_check, organism_data, organism_ladder, train_organism

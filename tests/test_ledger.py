@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from jaxmon.judge import Label, LexicalJudge, phrases
+from jaxmon.judging.judge import Label, LexicalJudge, phrases
 from jaxmon.records import Attribute, Record, message, remove
 from jaxmon.tasks import ledger
 from jaxmon.tasks.ledger import CODES, OPERATIONS, STEPS, read

@@ -15,7 +15,7 @@ import pytest
 
 from experiments import draws, study
 from experiments.configs import base
-from jaxmon import adaptive, staged
+from jaxmon.rules import adaptive, staged
 from tests.conftest import ROOT
 
 SMALL = {"n": 24, "stage1": 8, "per_label": 2, "slots": 12, "shard": 12, "replicates": 50, "drop_below": 0.0}

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxmon.parsing import Outcome, menu, parse, statements
 from jaxmon.records import Option
+from jaxmon.sampling.parsing import Outcome, menu, parse, statements
 
 MEANINGS = {
     "A": "hyperthyroid (hyperthyroid conditions)",

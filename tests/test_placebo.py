@@ -8,8 +8,10 @@ import pytest
 from scipy import stats
 
 from experiments import scoring
-from jaxmon import exact, placebo, report, table
-from jaxmon.cells import Settings
+from jaxmon.estimation import placebo, table
+from jaxmon.estimation.cells import Settings
+from jaxmon.reports import report
+from jaxmon.statistics import exact
 from jaxmon.tasks import registry
 from tests import made
 

@@ -7,7 +7,7 @@ import pytest
 
 from experiments import planning, study
 from experiments.configs import base
-from jaxmon import exact
+from jaxmon.statistics import exact
 from tests.conftest import ROOT
 from tests.test_monitorability import SMALL
 

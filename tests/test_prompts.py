@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from jaxmon.parsing import menu, parse
 from jaxmon.prompts import continuations, encode, forced_text, instruction, option_text, prompt
 from jaxmon.records import Attribute, Option, Record, remove
+from jaxmon.sampling.parsing import menu, parse
 from models.qwen.chat import CHATS
 
 RECORD = Record(

@@ -10,11 +10,23 @@ import pytest
 from scipy import stats
 
 from experiments.configs import base
-from jaxmon import rate_figures
 from jaxmon.arms import shards
-from jaxmon.counts_schema import ALL
-from jaxmon.exact import clopper_pearson
-from jaxmon.rates import ACCURACY, BELOW, COT, NO_COT, PRECISION, RECALL, TARGET, Answers, clustered, histogram, rates
+from jaxmon.counting.counts_schema import ALL
+from jaxmon.estimation.rates import (
+    ACCURACY,
+    BELOW,
+    COT,
+    NO_COT,
+    PRECISION,
+    RECALL,
+    TARGET,
+    Answers,
+    clustered,
+    histogram,
+    rates,
+)
+from jaxmon.reports import rate_figures
+from jaxmon.statistics.exact import clopper_pearson
 from jaxmon.tasks import ledger
 from jaxmon.tasks.ledger_truth import truth
 from tests.conftest import ROOT

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxmon import exact, exact_bounds, ratio, ratio_intervals
-from jaxmon.scores import pair_scores
+from jaxmon.estimation.scores import pair_scores
+from jaxmon.statistics import exact, exact_bounds, ratio, ratio_intervals
 
 P11, N = 0.54, 1000
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxmon.judge import Label
-from jaxmon.replies import read
-from jaxmon.rubric import WORDS
+from jaxmon.judging.judge import Label
+from jaxmon.judging.replies import read
+from jaxmon.judging.rubric import WORDS
 from tests.judge_replies import NAMES, REPLIES
 
 

@@ -6,8 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from jaxmon import figures, report, table
-from jaxmon.cells import Settings
+from jaxmon.estimation import table
+from jaxmon.estimation.cells import Settings
+from jaxmon.reports import figures, report
 from tests import made
 
 HOSTILE = '<script>alert("x")</script> & co'

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxmon.judge import chosen
+from jaxmon.judging.judge import chosen
+from jaxmon.judging.rubric import FORM, WORDS, Rubric, request, schema
 from jaxmon.records import Attribute, Option, Record
-from jaxmon.rubric import FORM, WORDS, Rubric, request, schema
 from jaxmon.tasks import registry, rubrics
 
 BOOK = Record("b", "c", "A", "", (Attribute('a "b"', "One."), Attribute("T3", "Two.")), "So?", (Option("A", "yes"),))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from jaxmon.sampler import Sampling, draw, law
+from jaxmon.sampling.sampler import Sampling, draw, law
 
 
 def reference(logits: np.ndarray, s: Sampling) -> np.ndarray:

@@ -15,8 +15,8 @@ from absl import flags
 from absl.testing import flagsaver
 
 from experiments import cli, rundir, score, scoring
-from jaxmon import counts, patterns
-from jaxmon.cells import Settings
+from jaxmon.counting import counts, patterns
+from jaxmon.estimation.cells import Settings
 from tests import made
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -163,7 +163,12 @@ def test_help_is_quick_and_imports_no_model():
 
 
 def test_scoring_imports_no_model_code():
-    assert imported("experiments.scoring, jaxmon.table, jaxmon.report", "models", "flax", "transformers") == []
+    assert (
+        imported(
+            "experiments.scoring, jaxmon.estimation.table, jaxmon.reports.report", "models", "flax", "transformers"
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize(

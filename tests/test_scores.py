@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxmon.scores import SCORES, Undefined, pair_scores
+from jaxmon.estimation.scores import SCORES, Undefined, pair_scores
 
 
 @st.composite

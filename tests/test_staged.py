@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxmon import adaptive, exact, operating, staged
-from jaxmon.adaptive import Plan
+from jaxmon.rules import adaptive, operating, staged
+from jaxmon.rules.adaptive import Plan
+from jaxmon.statistics import exact
 
 
 def test_the_papers_rule_by_name_decides_as_the_paper():

@@ -7,10 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
-from jaxmon import exact_bounds, table
-from jaxmon.cells import Settings
-from jaxmon.scores import SCORES, Undefined
-from jaxmon.worst_case import worst_case
+from jaxmon.estimation import table
+from jaxmon.estimation.cells import Settings
+from jaxmon.estimation.scores import SCORES, Undefined
+from jaxmon.estimation.worst_case import worst_case
+from jaxmon.statistics import exact_bounds
 from tests import made
 
 FEW = Settings(replicates=64)

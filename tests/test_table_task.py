@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxmon.judge import Label
+from jaxmon.judging.judge import Label
 from jaxmon.records import message, remove
 from jaxmon.tasks import registry, table
 

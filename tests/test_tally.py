@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxmon import counts, counts_schema, patterns
 from jaxmon.arms import X1, arms, shards, x0
-from jaxmon.parsing import Outcome
+from jaxmon.counting import counts, counts_schema, patterns
+from jaxmon.counting.tally import Drawn, tally
 from jaxmon.records import Attribute, Option, Record
-from jaxmon.tally import Drawn, tally
+from jaxmon.sampling.parsing import Outcome
 
 RECORD = Record(
     "r", "G", "G", "", (Attribute("sex", "Sex: F"), Attribute("age", "Age: 9")), "Which?", (Option("G"), Option("F"))

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from jaxmon import decode, prompts
-from jaxmon.keys import arm_key
+from jaxmon import prompts
 from jaxmon.records import remove
-from jaxmon.sampler import Sampling
+from jaxmon.sampling import decode
+from jaxmon.sampling.keys import arm_key
+from jaxmon.sampling.sampler import Sampling
 from jaxmon.tasks import ledger
 from jaxmon.tasks.ledger_truth import paths, truth
 from models.loading import load

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmon.decode import Chains, Prefix, Window, pad, read, sample, sample_arms, stack
-from jaxmon.keys import arm_key, draw_key
-from jaxmon.sampler import Sampling, draw, law
+from jaxmon.sampling.decode import Chains, Prefix, Window, pad, read, sample, sample_arms, stack
+from jaxmon.sampling.keys import arm_key, draw_key
+from jaxmon.sampling.sampler import Sampling, draw, law
 from models.edits import shift
 from models.rope import make_rope
 from tests import tiny

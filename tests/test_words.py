@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxmon.judge import Label, LexicalJudge
+from jaxmon.judging.judge import Label, LexicalJudge
 from jaxmon.tasks import words
 from jaxmon.tasks.english import PERSON, PERSON_USED
 from jaxmon.tasks.hinted_mcqa.lexicon import LEXICON

@@ -26,12 +26,14 @@ import numpy as np
 from absl import flags
 
 from experiments import cli
-from jaxmon import adaptive, cells, counts_schema
-from jaxmon import counts as counts_of
-from jaxmon import patterns as patterns_of
-from jaxmon.cells import Settings
-from jaxmon.counts import Counts
-from jaxmon.patterns import Patterns
+from jaxmon.counting import counts as counts_of
+from jaxmon.counting import counts_schema
+from jaxmon.counting import patterns as patterns_of
+from jaxmon.counting.counts import Counts
+from jaxmon.counting.patterns import Patterns
+from jaxmon.estimation import cells
+from jaxmon.estimation.cells import Settings
+from jaxmon.rules import adaptive
 
 RECORDS = flags.DEFINE_integer("records", 500, "Records, in 10 classes.", 10)
 ATTRIBUTES = flags.DEFINE_integer("attributes", 22, "Attributes of each record.", 1)
@@ -115,7 +117,7 @@ def main(argv: list[str]) -> None:
         raise ValueError(f"unexpected argument {argv[1]!r}")
     import jax
 
-    from jaxmon.bootstrap import bootstrap
+    from jaxmon.estimation.bootstrap import bootstrap
 
     b, rng = BENCHED.value, np.random.default_rng(0)
     counts, patterns = study(rng, RECORDS.value, ATTRIBUTES.value, EFFECTS.value, CHAINS.value)

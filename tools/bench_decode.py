@@ -1,4 +1,4 @@
-"""Tokens per second of `jaxmon.decode.sample`: full chains, chains of unlike length with refill, scaling, FLOP/s.
+"""Tokens per second of `decode.sample`: full chains, chains of unlike length with refill, scaling, FLOP/s.
 
 Prompts are random tokens. Chains that must not stop have no stop token; chains of unlike length are drawn at a
 temperature so high that every token is about as likely, with a share of the vocabulary as stop tokens.
@@ -18,9 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.planning import flops
-from jaxmon.decode import pad, read, sample
-from jaxmon.keys import arm_key
-from jaxmon.sampler import Sampling
+from jaxmon.sampling.decode import pad, read, sample
+from jaxmon.sampling.keys import arm_key
+from jaxmon.sampling.sampler import Sampling
 from models.loading import Model
 from tools.bench_timing import Figure, medians
 

@@ -8,9 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmon import early as answers
-from jaxmon.answers import options
-from jaxmon.decode import pad, read
+from jaxmon.sampling import early as answers
+from jaxmon.sampling.answers import options
+from jaxmon.sampling.decode import pad, read
 from models.loading import Model
 from tools.bench_timing import Figure, medians
 

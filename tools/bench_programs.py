@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmon.decode import pad, read, sample
-from jaxmon.keys import arm_key
-from jaxmon.sampler import Sampling
+from jaxmon.sampling.decode import pad, read, sample
+from jaxmon.sampling.keys import arm_key
+from jaxmon.sampling.sampler import Sampling
 from models.loading import Model
 from tools.bench_timing import Figure
 
@@ -29,13 +29,13 @@ GIB = 2**30
 def startup(repeats: int) -> list[Figure]:
     """Seconds of fresh processes: --help of the main program, and from nothing to the first token of the organism."""
     first = (
-        "import functools, jax.numpy as jnp; from models.loading import load; from jaxmon.decode import pad, read; "
+        "import functools; from models.loading import load; from jaxmon.sampling.decode import pad, read; "
         "m = load('models/organisms/ledger'); "
         "read(functools.partial(m.extend, m.graphdef), m.params, *pad([1, 2, 3], 32)).logits.block_until_ready()"
     )
     work = {
         "experiments.monitorability --help": ["-m", "experiments.monitorability", "--help"],
-        "import of jaxmon's sampler": ["-c", "import jaxmon.decode"],
+        "import of jaxmon's sampler": ["-c", "import jaxmon.sampling.decode"],
         "first logits of the embedded organism, from nothing": ["-c", first],
     }
     found = []

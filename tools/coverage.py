@@ -63,10 +63,10 @@ def main(argv: list[str]) -> None:
         raise ValueError(f"unexpected argument {argv[1]!r}")
     from experiments.configs.base import base, check
     from experiments.study import run
-    from jaxmon.cells import Settings
-    from jaxmon.counts import read_counts
-    from jaxmon.exact import false_positive_rate
-    from jaxmon.placebo import controls
+    from jaxmon.counting.counts import read_counts
+    from jaxmon.estimation.cells import Settings
+    from jaxmon.estimation.placebo import controls
+    from jaxmon.statistics.exact import false_positive_rate
     from jaxmon.tasks.ledger import PLACEBOS
 
     root = Path(WORKDIR.value)

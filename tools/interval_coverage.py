@@ -1,6 +1,6 @@
 """Do the intervals for M cover it? Every interval that jaxmon knows, on simulated counts with known truth.
 
-    python -m tools.interval_coverage --out=jaxmon/interval_coverage.csv
+    python -m tools.interval_coverage --out=jaxmon/reports/interval_coverage.csv
 
 Studies are those of interval_studies.py, intervals those of interval_methods.py. Filters are the study's own: TE^ >
 0.08 on the selection batch, more than five qualifying records, f_valid >= 0.9; only studies that report a score count.
@@ -25,7 +25,7 @@ import numpy as np
 from absl import flags
 
 from experiments import cli
-from jaxmon.cells import Settings
+from jaxmon.estimation.cells import Settings
 from tools.interval_methods import intervals, quantile_table
 from tools.interval_studies import Cell, N, grid, population, simulate
 

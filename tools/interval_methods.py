@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from jaxmon import exact_bounds, ratio_intervals
-from jaxmon.cells import Settings
-from jaxmon.scores import pair_scores
+from jaxmon.estimation.cells import Settings
+from jaxmon.estimation.scores import pair_scores
+from jaxmon.statistics import exact_bounds, ratio_intervals
 from tools.interval_studies import N, Study
 
 POINTS = 4096  # of the quantile tables

@@ -22,7 +22,7 @@ def main(argv: list[str]) -> None:
     from experiments import direct, rundir
     from experiments.configs import ladder as settings
     from experiments.configs.base import check
-    from jaxmon.direct_report import csv_text
+    from jaxmon.reports.direct_report import csv_text
     from jaxmon.tasks.ladder import LEVELS
 
     root, found = Path(flags.FLAGS.workdir), []

@@ -42,8 +42,8 @@ def main(argv: list[str]) -> None:
         raise ValueError(f"unexpected argument {argv[1]!r}")
     import numpy as np
 
-    from jaxmon import operating, staged
-    from jaxmon.adaptive import Plan
+    from jaxmon.rules import operating, staged
+    from jaxmon.rules.adaptive import Plan
 
     plan = Plan(n=flags.FLAGS.chains, stage1=flags.FLAGS.chains // 5)
     rules = {name: staged.make(name, plan) for name in staged.RULES}

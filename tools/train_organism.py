@@ -65,7 +65,7 @@ def predictions(extend: Callable[..., Any], rows: data.Batch, windows: bool) -> 
     """Logits [B, T, V] of every next token, each read after the prompt that is shown at its column.
 
     With windows a row is read three times: before, in and after its window, each pass with the states that the earlier
-    ones made of the reply. This is `jaxmon.decode.Window` for a text that is given.
+    ones made of the reply. This is `jaxmon.sampling.decode.Window` for a text that is given.
 
     Args:
       extend: (tokens, positions, context, valid) -> (logits, segment).

@@ -35,7 +35,7 @@ def base() -> ConfigDict:
     c.min_p = config_dict.placeholder(float)
     # How often
     c.n = 1000  # chains per arm and batch
-    c.rule = "two_stage"  # the paper's; "staged" needs about half the chains at the same risks (jaxmon/staged.py)
+    c.rule = "two_stage"  # the paper's; "staged" needs about half the chains at the same risks (jaxmon/rules/staged.py)
     c.m1_only = False  # sample no further than it takes to see that a record's p10 rules M1 out
     c.stage1 = 200  # two_stage: chains of an X = 0 arm before the adaptive rule decides; 0 draws every arm in full
     c.drop_below = 0.03  # two_stage: pairs with a smaller stage-1 total effect are dropped
@@ -54,14 +54,16 @@ def base() -> ConfigDict:
     # What is made of it
     c.judge = "lexical"  # lexical, endpoint or model: experiments/judges
     c.judge_model = ""  # checkpoint of the judge `model`
-    c.judge_most = 0  # most target answers judged per record, chosen by hash (jaxmon/judge.py); 0 judges all
+    c.judge_most = 0  # most target answers judged per record, chosen by hash (jaxmon/judging/judge.py); 0 judges all
     c.judge_controls = 8  # target answers without the attribute's sentence judged per attribute, as controls
     c.tau = 0.08  # least total effect of a qualifying pair
     c.p10_max = 0.01  # M1 asks for a no-CoT probability below it
     c.min_records = 5  # a class counts with more qualifying records than this
     c.replicates = 10_000
     c.records_only = False  # bootstrap records alone, not the chains within them
-    c.interval = "hull"  # of M0 and M1; "percentile" is the paper's, and misses an M of 1 (jaxmon/interval_coverage.md)
+    c.interval = (
+        "hull"  # of M0 and M1; "percentile" is the paper's, and misses an M of 1 (jaxmon/reports/interval_coverage.md)
+    )
     return c
 
 

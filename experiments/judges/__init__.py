@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from jaxmon.judge import Judge
+from jaxmon.judging.judge import Judge
 from jaxmon.tasks import registry, rubrics
 
 JUDGES = ("lexical", "endpoint", "model")

@@ -25,8 +25,8 @@ import tenacity
 
 from experiments.judges.replies import Replies, Reply
 from experiments.judges.settings import Settings
-from jaxmon import replies, rubric
-from jaxmon.judge import Label, complete
+from jaxmon.judging import replies, rubric
+from jaxmon.judging.judge import Label, complete
 from jaxmon.records import Record
 
 AGAIN = frozenset({408, 409, 429})  # statuses worth another attempt, beside 5xx
@@ -76,7 +76,7 @@ class EndpointJudge:
         return Replies(self._path)
 
     def label_chains(self, record: Record, thoughts: Sequence[str]) -> list[dict[str, Label]]:
-        """See `jaxmon.judge.Judge`.
+        """See `jaxmon.judging.judge.Judge`.
 
         Raises:
           ServerError: the server refused a request, or went on failing.

@@ -1,6 +1,6 @@
 """The `model` judge: the rubric, answered by a checkpoint of models/ through constrained label scoring.
 
-Knows: a checkpoint's path. Does not know: how labels are scored (`jaxmon.label_scoring`).
+Knows: a checkpoint's path. Does not know: how labels are scored (`jaxmon.judging.label_scoring`).
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import functools
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxmon.judge import Label
-from jaxmon.label_scoring import Unscorable, label_laws, most_likely
+from jaxmon.judging.judge import Label
+from jaxmon.judging.label_scoring import Unscorable, label_laws, most_likely
+from jaxmon.judging.rubric import Rubric
 from jaxmon.records import Record
-from jaxmon.rubric import Rubric
 from models.loading import Model, load
 
 
@@ -40,7 +40,7 @@ class LocalJudge:
         return load(self._path, self._dtype)
 
     def label_chains(self, record: Record, thoughts: Sequence[str]) -> list[dict[str, Label]]:
-        """See `jaxmon.judge.Judge`; equal chains are read once."""
+        """See `jaxmon.judging.judge.Judge`; equal chains are read once."""
         said = {thought: self._label(record, thought) for thought in dict.fromkeys(thoughts)}
         return [said[thought] for thought in thoughts]
 

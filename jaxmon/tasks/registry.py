@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jaxmon.judge import Judge, LexicalJudge, phrases
+from jaxmon.judging.judge import Judge, LexicalJudge, phrases
 from jaxmon.records import Record, draw
 
 

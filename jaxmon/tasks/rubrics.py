@@ -1,6 +1,6 @@
 """What a judge is told beside the general rules, task by task; a task without hints has the general rules alone."""
 
-from jaxmon.rubric import Rubric
+from jaxmon.judging.rubric import Rubric
 
 _HINTS: dict[str, tuple[str, ...]] = {
     "ledger": (

@@ -1,8 +1,8 @@
 """A lexicon made from a task's own sentences, for tasks whose words nobody has collected by hand.
 
 An attribute is mentioned by the content words of its sentences that few other attributes share. It is a stand-in with
-limits beyond those of `jaxmon.judge`: synonyms, adjectives of names ("Polish") and pronouns are missed, and a word
-that serves the question or an option is no mention.
+limits beyond those of `jaxmon.judging.judge`: synonyms, adjectives of names ("Polish") and pronouns are missed, and a
+word that serves the question or an option is no mention.
 
 Knows: words of sentences. Does not know: any one task.
 """
@@ -13,7 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from jaxmon.judge import Lexicon, Phrases
+from jaxmon.judging.judge import Lexicon, Phrases
 from jaxmon.records import Record
 from jaxmon.tasks.english import ASIDE, CLAUSE, WEIGH
 

@@ -1,6 +1,6 @@
 """The words by which a chain of thought speaks of the user's hint, for the lexical judge."""
 
-from jaxmon.judge import Lexicon
+from jaxmon.judging.judge import Lexicon
 from jaxmon.tasks.english import ASIDE, CLAUSE, WEIGH
 
 MENTION = {

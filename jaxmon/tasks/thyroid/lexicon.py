@@ -1,6 +1,6 @@
 """The words of the 22 thyroid attributes, for the lexical judge. Limits and measured examples: tests/test_judge.py."""
 
-from jaxmon.judge import Lexicon
+from jaxmon.judging.judge import Lexicon
 from jaxmon.tasks.english import ASIDE, CLAUSE, PERSON, PERSON_USED, WEIGH
 
 QUERIES = r"(?:quer(?:y|ies|ied|ying)|(?:request|doctor|referral) (?:asks|suspects))"  # "I suspect" is the model's own

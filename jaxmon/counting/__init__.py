@@ -1,0 +1,1 @@
+"""From chains and labels to THE WAIST, the counts table."""

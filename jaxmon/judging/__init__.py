@@ -1,0 +1,1 @@
+"""A chain's labels, and how good labels are."""

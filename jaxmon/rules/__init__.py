@@ -1,0 +1,1 @@
+"""Which chains are drawn: two stages or many looks."""
