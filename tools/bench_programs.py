@@ -84,7 +84,7 @@ def memory(model: Model, prompt: int, length: int, slots: int) -> list[Figure]:
         (prompt, slots, 2 * length),
     ):
         found.append(
-            Figure(f"memory beside weights: prompt {p}, {s} slots, length {t}", _bytes(model, p, s, t) / GIB, "GiB")
+            Figure(f"memory beside weights: prompt {p}, {s} slots, length {t}", used(model, p, s, t) / GIB, "GiB")
         )
     base, longer = found[0].value, found[1].value
     owed = prompt * _per_token(model) / GIB
@@ -102,15 +102,16 @@ def _per_token(model: Model) -> float:
     return float(sum(a.size * a.dtype.itemsize for a in (*shapes.keys, *shapes.values)))
 
 
-def _bytes(model: Model, prompt: int, slots: int, length: int) -> float:
+def used(model: Model, prompt: int, slots: int, length: int) -> float:
+    """Bytes of arguments, results and temporaries of `sample` beside the weights."""
     extend = functools.partial(model.extend, model.graphdef)
     shape = lambda *s, kind=jnp.int32: jax.ShapeDtypeStruct(s, kind)
     prefix = jax.eval_shape(functools.partial(read, extend), model.params, shape(1, prompt), shape())
     key = jax.eval_shape(lambda: arm_key(0, "r", "x1"))
     settings = {"sampling": PLAIN, "slots": slots, "length": length, "vocabulary": model.vocabulary}
     lowered = sample.lower(extend, model.params, prefix, key, shape(slots), shape(), shape(1), **settings)
-    used = lowered.compile().memory_analysis()
-    if used is None:
+    account = lowered.compile().memory_analysis()
+    if account is None:
         raise ValueError("this backend's compiler gives no account of its memory")
     weights = sum(a.size * a.dtype.itemsize for a in jax.tree.leaves(model.params))
-    return float(used.temp_size_in_bytes + used.argument_size_in_bytes + used.output_size_in_bytes - weights)
+    return float(account.temp_size_in_bytes + account.argument_size_in_bytes + account.output_size_in_bytes - weights)
