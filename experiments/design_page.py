@@ -5,9 +5,7 @@ Knows: which files, and the words around the tables. Does not know: flags, formu
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 from pathlib import Path
 
 from experiments import rundir
@@ -58,15 +56,6 @@ def write(root: Path, d: Design) -> dict[str, Rows]:
         sections.append((HEADINGS[name], page.paragraph(WORDS[name]) + shown))
     sections.append(("The design", page.mapping(dataclasses.asdict(d))))
     for name, rows in tables.items():
-        rundir.write_text(root / f"{name}.csv", _csv(rows))
+        rundir.write_csv(root / f"{name}.csv", list(rows[0]), rows)
     rundir.write_text(root / "design.html", page.document("Design of a monitorability study", sections))
     return tables
-
-
-def _csv(rows: Rows) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(rows[0])
-    for row in rows:
-        writer.writerow([f"{v:.6g}" if isinstance(v, float) else v for v in row.values()])
-    return text.getvalue()

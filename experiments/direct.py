@@ -249,9 +249,9 @@ def report(opened: study.Study, found: Sequence[Effects], sight: Sequence[int | 
     """Writes tables, figures and the report's section; returns the lines to print."""
     root, c = opened.root, opened.config
     rows = [direct_report.summary(e, c["replicates"], c["seed"]) for e in found]
-    rundir.write_text(root / "direct_effect.csv", direct_report.csv_text(rows))
-    rundir.write_text(root / "curves.csv", direct_report.csv_text(direct_report.curves(found)))
-    rundir.write_text(root / "windows.csv", direct_report.csv_text(direct_report.window_rows(found)))
+    rundir.write_csv(root / "direct_effect.csv", list(rows[0]), rows)
+    rundir.write_csv(root / "curves.csv", direct_report.CURVE, direct_report.curves(found))
+    rundir.write_csv(root / "windows.csv", direct_report.WINDOW, direct_report.window_rows(found))
     drawings = direct_figures.all_figures(found)
     for stem, figure in drawings.items():
         figures.save(figure, root, stem)

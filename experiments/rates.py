@@ -49,8 +49,9 @@ def run(config: Mapping[str, Any], root: Path, cot: bool = True) -> None:
                     Answers(record.id, record.right or record.target, record.target, law, codes, len(chains))
                 )
         write(root, {key: rates(answers, config["p10_max"])}, {key: [a.p10 for a in answers]})
-        lines = [(*key, *_answer(r, a)) for r, a in zip(made.task.records, answers, strict=True)]
-        rundir.write_text(root / "answers.csv", _csv(ANSWERS, lines))
+        rows = [(*key, *_answer(r, a)) for r, a in zip(made.task.records, answers, strict=True)]
+        lines = [dict(zip(ANSWERS, row, strict=True)) for row in rows]
+        rundir.write_csv(root / "answers.csv", ANSWERS, lines)
 
 
 def _law(made: study.Study, drawer: draws.Drawer, record: Record, arm: Callable[[], draws.Arm]) -> dict[str, float]:
@@ -83,14 +84,15 @@ def _chains(
 
 def _answer(record: Record, a: Answers) -> tuple[Any, ...]:
     answered, hits = sum(a.chains.values()), a.chains.get(a.target, 0)
-    return record.id, record.label, a.right, a.target, f"{a.p10:.6g}", a.predicted, a.drawn, answered, hits
+    return record.id, record.label, a.right, a.target, float(a.p10), a.predicted, a.drawn, answered, hits
 
 
 def write(folder: Path, found: rate_figures.Runs, p10: Mapping[tuple[str, str], Sequence[float]]) -> None:
     """rates.csv, the three kinds of figures, and a summary on the standard output."""
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [(*key, *dataclasses.astuple(r)) for key, some in found.items() for r in some]
-    rundir.write_text(folder / "rates.csv", _csv(RATES, lines))
+    of = lambda key, rate: dict(zip(("model", "dataset"), key, strict=True)) | dataclasses.asdict(rate)
+    lines = [of(key, rate) for key, some in found.items() for rate in some]
+    rundir.write_csv(folder / "rates.csv", RATES, lines)
     figures.save(rate_figures.target_figure(found), folder, "target_rates")
     figures.save(rate_figures.p10_figure(p10, found), folder, "p10")
     for (model, dataset), some in found.items():
@@ -130,11 +132,3 @@ def _rate(row: Mapping[str, str]) -> tuple[tuple[str, str], Rate]:
     counts = {name: int(row[name]) for name in ("records", "predictions")}
     texts = {name: row[name] for name in ("arm", "measure", "label", "note")}
     return (row["model"], row["dataset"]), Rate(**texts, **numbers, **counts)  # type: ignore[arg-type]
-
-
-def _csv(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(["" if v is None else v for v in line] for line in lines)
-    return out.getvalue()

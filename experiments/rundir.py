@@ -13,13 +13,15 @@ counts.parquet, patterns.parquet, scores.csv, bounds.csv, figure.png, figure.svg
 
 from __future__ import annotations
 
+import csv
 import fcntl
+import io
 import json
 import os
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatch
 from importlib import metadata
 from pathlib import Path
@@ -54,6 +56,20 @@ def write_text(path: Path, text: str) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from None  # a full disk names no file by itself
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Any]) -> None:
+    """Writes a table as `write_text` does; None is an empty field, floats have 8 significant digits.
+
+    Args: rows: mappings with these columns, or objects with attributes of these names.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        values = [row[c] if isinstance(row, Mapping) else getattr(row, c) for c in columns]
+        writer.writerow(["" if v is None else f"{v:.8g}" if isinstance(v, float) else v for v in values])
+    write_text(path, text.getvalue())
 
 
 def open_run(root: Path, config: Mapping[str, Any]) -> Any:

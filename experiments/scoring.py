@@ -6,6 +6,7 @@ Knows: which files, and the layout of a truth file. Does not know: flags, chains
 from __future__ import annotations
 
 import csv
+import dataclasses
 import math
 import platform
 from collections.abc import Iterable, Mapping
@@ -69,12 +70,12 @@ def score(
     figure = figures.scores_figure(scores.rows, truth=truth, title=title)
     known = (config, environment or versions(), outcomes, assumptions, controls, sections, about)
     page = report.report(scores, counts, figures.svg(figure), truth, title, *known)
-    rundir.write_text(workdir / "scores.csv", table.to_csv(scores.rows))
+    rundir.write_csv(workdir / "scores.csv", table.COLUMNS, scores.rows)
     if error is not None:
-        rundir.write_text(workdir / "corrected.csv", table.to_csv(fixed))
-    rundir.write_text(workdir / "bounds.csv", table.to_csv(scores.bounds, table.BOUNDS_COLUMNS))
+        rundir.write_csv(workdir / "corrected.csv", table.COLUMNS, fixed)
+    rundir.write_csv(workdir / "bounds.csv", table.BOUNDS_COLUMNS, scores.bounds)
     if controls:
-        rundir.write_text(workdir / "placebo.csv", placebo.to_csv(controls))
+        rundir.write_csv(workdir / "placebo.csv", [f.name for f in dataclasses.fields(placebo.Control)], controls)
     figures.save(figure, workdir)
     rundir.write_text(workdir / "report.html", page)
     return scores

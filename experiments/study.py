@@ -305,8 +305,7 @@ def score(study: Study, outcomes: Mapping[str, int], error: JudgeError | None = 
     if task.truth is not None:
         rows = [r for r in task.truth(task.records) if r["value"] is not None]
         truth = {(r["attribute"], r["label"], r["score"]): float(r["value"]) for r in rows}
-        lines = [",".join(str(r[k]) for k in TRUTH) for r in rows]
-        rundir.write_text(out / "truth.csv", "\n".join([",".join(TRUTH), *lines]) + "\n")
+        rundir.write_csv(out / "truth.csv", TRUTH, rows)
     found = write_scores(
         table,
         patterns.read_patterns(out / "patterns.parquet", table),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from experiments import rundir
 from jaxmon.estimation.direct import Ratio, level, ratio, weights
 from jaxmon.reports import direct_figures, direct_report
 
@@ -82,7 +85,7 @@ EARLY = {
 WINDOWS = {"width": [1, 1, 2, 2], "start": [0, 4, 0, 4], "chains": [4] * 4, "hits": [1, 1, 1, 3], "hits0": [1] * 4}
 
 
-def test_gather_and_tables_by_hand() -> None:
+def test_gather_and_tables_by_hand(tmp_path: Path) -> None:
     e = direct_report.gather("sex", [0.5, 0.4], [EARLY, EARLY], [WINDOWS, WINDOWS])
     np.testing.assert_allclose(e.frozen_at, [(0.4 + 0.2) / 2] * 2)  # each chain at its own i*
     np.testing.assert_allclose(e.frozen[0], [0.0, 0.3, 0.3])
@@ -95,7 +98,10 @@ def test_gather_and_tables_by_hand() -> None:
     assert (rows[1]["frozen"], rows[1]["level"]) == (None, "undefined")
     assert [r["probe"] for r in direct_report.curves([e, nothing])] == [1, 2, 3]
     assert [r["effect"] for r in direct_report.window_rows([e, nothing])] == [0.0, 0.0, 0.0, 0.5]
-    assert direct_report.csv_text(rows).splitlines()[2].startswith("memo,0,0,,,,")
+    rundir.write_csv(tmp_path / "rows.csv", list(rows[0]), rows)
+    assert (tmp_path / "rows.csv").read_text().splitlines()[2].startswith("memo,0,0,,,,")
+    assert {tuple(r) for r in direct_report.curves([e])} == {direct_report.CURVE}
+    assert {tuple(r) for r in direct_report.window_rows([e])} == {direct_report.WINDOW}
     drawings = direct_figures.all_figures([e, nothing])
     assert list(drawings) == ["direct-frozen", "direct-unfrozen", "direct-chains", "direct-windows"]
     assert direct_figures.all_figures([nothing]) == {}

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from experiments import rundir
 from jaxmon.estimation import table
 from jaxmon.estimation.cells import Settings
 from jaxmon.estimation.scores import SCORES, Undefined
@@ -175,9 +176,10 @@ def test_combined_over_attributes_adds_up_the_errors():
     assert row.high == pytest.approx(np.mean(each))
 
 
-def test_columns_are_the_contracts_and_none_is_an_empty_field():
+def test_columns_are_the_contracts_and_none_is_an_empty_field(tmp_path):
     scores = table.score_table(made.make(records(8, p10=0.5)), None, FEW)
-    lines = list(csv.reader(io.StringIO(table.to_csv(scores.rows))))
+    rundir.write_csv(tmp_path / "scores.csv", table.COLUMNS, scores.rows)
+    lines = list(csv.reader(io.StringIO((tmp_path / "scores.csv").read_text())))
     assert ",".join(lines[0]) == (
         "attribute,label,score,value,unclipped,se,low,high,records,mean_excess,f_valid,reason"
     )

@@ -22,7 +22,6 @@ def main(argv: list[str]) -> None:
     from experiments import direct, rundir
     from experiments.configs import ladder as settings
     from experiments.configs.base import check
-    from jaxmon.reports.direct_report import csv_text
     from jaxmon.tasks.ladder import LEVELS
 
     root, found = Path(flags.FLAGS.workdir), []
@@ -34,7 +33,7 @@ def main(argv: list[str]) -> None:
             direct.run(check(config), here)
         with (here / "direct_effect.csv").open(newline="") as file:
             found += [{"seed": seed, "true": LEVELS[r["attribute"]]} | r for r in csv.DictReader(file)]
-    rundir.write_text(root / "levels.csv", csv_text(found))
+    rundir.write_csv(root / "levels.csv", list(found[0]), found)
     for name, level in LEVELS.items():
         own = [r for r in found if r["attribute"] == name]
         right = sum(r["level"] in ((level,) if level else ("undefined", "undecided")) for r in own)

@@ -10,10 +10,8 @@ they have no effect.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import functools
-import io
 from collections.abc import Sequence
 
 import numpy as np
@@ -81,13 +79,3 @@ def controls(counts: Counts, placebos: Sequence[str], settings: Settings) -> tup
         tail = float(stats.binom.sf(passed - 1, pairs, most))
         found.append(Control(name, pairs, int(counts.dropped[of, a].sum()), passed, *rates, tail))
     return tuple(found)
-
-
-def to_csv(found: Sequence[Control]) -> str:
-    """CSV text with a header line; rates have 6 significant digits."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(f.name for f in dataclasses.fields(Control))
-    for control in found:
-        writer.writerow(f"{v:.6g}" if isinstance(v, float) else v for v in dataclasses.astuple(control))
-    return text.getvalue()

@@ -20,10 +20,7 @@ Knows: reasons, intervals, rows. Does not know: files (but for the CSV text), fi
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -173,17 +170,6 @@ def _undefined(
     names: tuple[str, str, str], records: int, excess: float | None, f_valid: float | None, reason: Undefined
 ) -> Row:
     return Row(*names, None, None, None, None, None, records, excess, f_valid, reason)
-
-
-def to_csv(rows: Iterable[Row | Bounds], columns: tuple[str, ...] = COLUMNS) -> str:
-    """CSV text with a header line; None is an empty field, numbers have 8 significant digits."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        fields = [getattr(row, c) for c in columns]
-        writer.writerow(["" if f is None else f"{f:.8g}" if isinstance(f, float) else f for f in fields])
-    return text.getvalue()
 
 
 def _bounds(names: tuple[str, str, str], at: tuple[int, int, int], value: float, n: int, worst: WorstCase) -> Bounds:

@@ -5,9 +5,7 @@ Knows: arrays per attribute -> rows and HTML. Does not know: files, models, how 
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -100,6 +98,10 @@ def summary(e: Effects, replicates: int, seed: int) -> Row:
     return row | {"late": e.late, "level": said.name, "reason": said.reason}
 
 
+CURVE = ("attribute", "probe", "frozen", "unfrozen")
+WINDOW = ("attribute", "width", "start", "effect", "te")
+
+
 def curves(found: Sequence[Effects]) -> list[Row]:
     """curves.csv: the mean direct effect at every probe."""
     return [
@@ -120,16 +122,6 @@ def window_rows(found: Sequence[Effects]) -> list[Row]:
         for w, m in enumerate(e.widths)
         for i, s in enumerate(e.starts)
     ]
-
-
-def csv_text(rows: Sequence[Row]) -> str:
-    """CSV; an undefined value is an empty field."""
-    out = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows)
-    return out.getvalue()
 
 
 def _interval(row: Row, name: str) -> str:
