@@ -83,7 +83,8 @@ def _compare(raters: Mapping[str, Ratings], out: Path) -> list[str]:
     views = {"N M I": LABELS, "I or not": ""}
     groups = list(itertools.combinations(raters, 2)) + ([tuple(raters)] if len(raters) > 2 else [])
     rows: list[dict[str, Any]] = []
-    lines = [f"{'raters':44} {'labels':9} {'n':>5} {'?':>4} " + " ".join(f"{c:^20}" for c in COEFFICIENTS)]
+    wide = max(44, *(len(" / ".join(group)) for group in groups))
+    lines = [f"{'raters':{wide}} {'labels':9} {'n':>5} {'?':>4} " + " ".join(f"{c:^20}" for c in COEFFICIENTS)]
     notes: list[str] = []
     for group, (view, letters) in itertools.product(groups, views.items()):
         readable = [item for item in common if all(raters[r][item] != "?" for r in group)]
@@ -93,7 +94,7 @@ def _compare(raters: Mapping[str, Ratings], out: Path) -> list[str]:
         found = agreement(table, [chain for chain, _ in readable], len(letters) or 2)
         lost = len(common) - len(readable)
         rows.append({"raters": group, "view": view, "unreadable": lost, **dataclasses.asdict(found)})
-        lines.append(f"{' / '.join(group):44} {view:9} {found.items:5} {lost:4} " + _shown(found))
+        lines.append(f"{' / '.join(group):{wide}} {view:9} {found.items:5} {lost:4} " + _shown(found))
         notes += [f"{' / '.join(group)}, {view}: {flag}" for flag in found.flags]
     first, *others = raters
     for other in others:
