@@ -31,6 +31,11 @@ def gelu(x: Array) -> Array:
     return jax.nn.gelu(x, approximate=True)
 
 
+def embed(table: Array, tokens: Array) -> Array:
+    """Rows of a table [V, ..., D] times sqrt(D), which is rounded to the table's dtype first (39.25 of 1536)."""
+    return table[tokens] * jnp.asarray(table.shape[-1] ** 0.5, table.dtype)
+
+
 class Attention(nnx.Module):
     """Grouped queries over keys and values that this layer owns or an earlier one made."""
 
@@ -147,7 +152,7 @@ class Embeddings(nnx.Module):
     def __call__(self, tokens: Array, x: Array) -> Array:
         c, dtype = self.config, x.dtype
         shape = (*tokens.shape, c.num_layers, c.ple_size)
-        said = (self.table[...][tokens] * jnp.asarray(c.ple_size**0.5, dtype)).reshape(shape)
+        said = embed(self.table[...].reshape(-1, c.num_layers, c.ple_size), tokens)
         seen = (self.projection(x).astype(jnp.float32) * c.hidden_size**-0.5).astype(dtype).reshape(shape)
         return ((self.norm(seen) + said).astype(jnp.float32) * 2**-0.5).astype(dtype)
 
@@ -180,7 +185,7 @@ class Gemma(nnx.Module):
                 x, made[j] = self.layers[i](x, where, cached, made.get(j), masks[c.layers[i].window], mine)
             return x
 
-        x = self.embedding[...][tokens] * jnp.asarray(c.hidden_size**0.5, self.embedding.dtype)
+        x = embed(self.embedding[...], tokens)
         own = None if self.per_layer is None else self.per_layer(tokens, x)
         owners = len(c.stored)
         x = run(x, positions, own, 0, owners)
