@@ -64,7 +64,7 @@ GEMMA4: dict[str, Any] = {
     "use_bidirectional_attention": None,
 }
 _SHARED = {"num_hidden_layers": 5, "layer_types": [S, F, S, S, F], "num_kv_shared_layers": 3}
-_PLE = {"hidden_size_per_layer_input": 6}
+_PLE = {"hidden_size_per_layer_input": 16}  # few dims, all near zero, would be blown up by their norm
 _MOE = {"enable_moe_block": True, "num_experts": 6, "top_k_experts": 2, "moe_intermediate_size": 10}
 _K_IS_V = {"attention_k_eq_v": True, "num_global_key_value_heads": 1}
 
@@ -74,6 +74,7 @@ CASES: dict[str, dict[str, Any]] = {
     "gemma3 linear": {**GEMMA3, **_ropes({"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6}, 5e3)},
     "gemma3 scale": {**GEMMA3, "query_pre_attn_scalar": 50, "rms_norm_eps": 0.1},
     "gemma3 cap": {**GEMMA3, "final_logit_softcapping": 3.0, "num_key_value_heads": 1, "layer_types": [F, S, S]},
+    "gemma3 sliding": {**GEMMA3, "num_hidden_layers": 2, "layer_types": [S, S]},
     "gemma4": GEMMA4,
     "gemma4 one head size": {**GEMMA4, "global_head_dim": 8, "num_key_value_heads": 4},
     "gemma4 rope": {
