@@ -51,12 +51,17 @@ def run(model: Any, tokens: np.ndarray, positions: np.ndarray | None = None) -> 
     return logits, states
 
 
-def from_gguf(file: Path) -> tuple[Any, Any]:
-    """(model in float32, tokenizer) by transformers' own reading of a GGUF file."""
+def from_gguf(file: Path) -> Any:
+    """The model in float32 by transformers' own reading of a GGUF file."""
     model = transformers.AutoModelForCausalLM.from_pretrained(
         str(file.parent), gguf_file=file.name, dtype=torch.float32, attn_implementation="eager"
     )
-    return model.eval(), transformers.AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name)
+    return model.eval()
+
+
+def tokenizer_from_gguf(file: Path) -> Any:
+    """The tokenizer, likewise."""
+    return transformers.AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name)
 
 
 def greedy(model: Any, prompt: list[int], steps: int, stop: frozenset[int]) -> list[int]:

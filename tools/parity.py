@@ -74,7 +74,7 @@ def compare(weights: Path, steps: int) -> list[dict[str, Any]]:
     from tests import reference  # torch stays out of everything that does not compare with it
 
     model = load(weights)
-    theirs, _ = reference.from_gguf(weights)
+    theirs = reference.from_gguf(weights)
     rows = []
     for user in PROMPTS:
         prompt = model.tokenizer.encode(model.chat.render(user), add_special_tokens=False).ids

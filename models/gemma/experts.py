@@ -38,7 +38,7 @@ class Router(nnx.Module):
 
 
 class Mixture(nnx.Module):
-    """sum over a token's experts e of weight_e down_e(gelu(gate_e x) * up_e x); tokens are sorted by expert."""
+    """sum over a token's experts e of weight_e down_e(gelu(gate_e x) * up_e x)."""
 
     def __init__(self, c: GemmaConfig, dtype: Any, rngs: nnx.Rngs):
         assert c.experts is not None
@@ -48,12 +48,34 @@ class Mixture(nnx.Module):
         self.down = nnx.Param(normal(e, i, d))  # [E, I, D]
 
     def __call__(self, x: Array, weights: Array, experts: Array) -> Array:
-        tokens, chosen = x.reshape(-1, x.shape[-1]), experts.shape[-1]
-        order = jnp.argsort(experts.reshape(-1), stable=True)
-        sizes = jnp.bincount(experts.reshape(-1), length=self.down.shape[0])
-        product = lambda a, w: jax.lax.ragged_dot(a, w, sizes, preferred_element_type=jnp.float32).astype(x.dtype)
-        gate, up = jnp.split(product(tokens[order // chosen], self.gate_up[...]), 2, -1)
-        made = product(jax.nn.gelu(gate, approximate=True) * up, self.down[...])
-        weighted = made.astype(jnp.float32) * weights.reshape(-1)[order][:, None]
-        back = jnp.zeros_like(weighted).at[order].set(weighted)  # a token's experts stand together again
-        return back.reshape(-1, chosen, x.shape[-1]).sum(1).astype(x.dtype).reshape(x.shape)
+        tokens, chosen = x.reshape(-1, x.shape[-1]), experts.reshape(-1, experts.shape[-1])
+        made = _apply(tokens, chosen, self.gate_up[...], self.down[...])
+        return (made * weights.reshape(*chosen.shape, 1)).sum(1).astype(x.dtype).reshape(x.shape)
+
+
+@jax.custom_batching.custom_vmap
+def _apply(tokens: Array, experts: Array, gate_up: Array, down: Array) -> Array:
+    """What each chosen expert makes of each token [M, D]: float32 [M, chosen, D]. Tokens are sorted by expert.
+
+    Under vmap (several arms at once) the tokens of all are sorted together; there is no reverse-mode derivative.
+    """
+    chosen = experts.reshape(-1)
+    order = jnp.argsort(chosen, stable=True)
+    sizes = jnp.bincount(chosen, length=down.shape[0])
+    product = lambda a, w: jax.lax.ragged_dot(a, w, sizes, preferred_element_type=jnp.float32)
+    gate, up = jnp.split(product(tokens[order // experts.shape[-1]], gate_up).astype(tokens.dtype), 2, -1)
+    made = product(jax.nn.gelu(gate, approximate=True) * up, down).astype(tokens.dtype).astype(jnp.float32)
+    return jnp.zeros_like(made).at[order].set(made).reshape(*experts.shape, -1)
+
+
+@_apply.def_vmap
+def _apply_to_all(
+    size: int, batched: list[bool], tokens: Array, experts: Array, gate_up: Array, down: Array
+) -> tuple[Array, bool]:
+    if batched[2] or batched[3]:
+        raise NotImplementedError("a vmap over the experts' weights")
+    every = [
+        (a if b else jnp.broadcast_to(a[None], (size, *a.shape))).reshape(-1, a.shape[-1])
+        for a, b in zip((tokens, experts), batched, strict=False)
+    ]
+    return _apply(*every, gate_up, down).reshape(size, -1, experts.shape[-1], tokens.shape[-1]), True
