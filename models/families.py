@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+import jax
 from flax import nnx
 
 from models.assign import Rule
@@ -89,6 +90,18 @@ FAMILIES: Mapping[str, Family] = {
 }
 # Names of the text models and of the multimodal ones that hold them.
 ALIASES = {"gemma3_text": "gemma3"} | {f"gemma4_{n}": "gemma4" for n in ("text", "unified", "unified_text")}
+
+
+class _OneKey:
+    """In place of nnx.Rngs where only shapes are wanted: counting the keys would be most of the work."""
+
+    def params(self) -> jax.Array:
+        return jax.random.key(0)
+
+
+def abstract(family: Family, config: Config, dtype: Any) -> tuple[nnx.GraphDef, Any]:
+    """The network of a config with shapes in place of parameters, split: no memory."""
+    return nnx.split(nnx.eval_shape(lambda: family.network(config, dtype, _OneKey())))
 
 
 def family_of(fields: Mapping[str, Any]) -> str:

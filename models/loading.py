@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 from models.assign import by_path, fill, spread
 from models.chat import Chat, choose
 from models.checkpoint import Checkpoint, CheckpointError
-from models.families import FAMILIES, Config, Family, family_of
+from models.families import FAMILIES, Config, Family, abstract, family_of
 from models.gguf_file import open_file
 from models.hf import open_folder
 
@@ -106,11 +106,11 @@ def load(path: str | Path, dtype: str = "float32") -> Model:
 
 def _network(family: Family, config: Config, checkpoint: Checkpoint, dtype: Any) -> tuple[nnx.GraphDef, Any]:
     """The network made of shapes alone (no memory), then filled."""
-    graphdef, abstract = nnx.split(nnx.eval_shape(lambda: family.network(config, dtype, nnx.Rngs(0))))
-    shapes, names = by_path(abstract), checkpoint.tensors
+    graphdef, shaped = abstract(family, config, dtype)
+    shapes, names = by_path(shaped), checkpoint.tensors
     rules = spread(family.rules(config, names), config.num_layers)
     values = fill(shapes, rules, checkpoint, family.ignored(config, names), family.twins(config, names))
-    return graphdef, jax.tree.unflatten(jax.tree.structure(abstract), [values[p] for p in shapes])
+    return graphdef, jax.tree.unflatten(jax.tree.structure(shaped), [values[p] for p in shapes])
 
 
 def _vocabulary(tokenizer: Tokenizer, config: Config) -> int:

@@ -19,10 +19,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax import nnx
 
 from models.assign import by_path, spread, stored_shape
-from models.families import FAMILIES, family_of
+from models.families import FAMILIES, abstract, family_of
 from models.loading import load
 from tests import checkpoints, gemma_cases, shape_facts
 from tests.checkpoints import edit, refusal
@@ -48,19 +47,24 @@ SIZES = {
 }
 
 
-@functools.cache
-def abstract(name: str) -> tuple[Any, dict[str, jax.ShapeDtypeStruct]]:
+def full_size(name: str) -> tuple[Any, dict[str, jax.ShapeDtypeStruct]]:
     """A full-size model's config and the shapes of its parameters; no memory."""
     fields = FACTS[name]["config"]
-    family = FAMILIES[family_of(fields)]
-    config = family.read(fields)
-    return config, by_path(nnx.eval_shape(lambda: nnx.state(family.network(config, jnp.bfloat16, nnx.Rngs(0)))))
+    family = family_of(fields)
+    config = FAMILIES[family].read(fields)
+    return config, shapes_of(family, config)
+
+
+@functools.cache
+def shapes_of(family: str, config: Any) -> dict[str, jax.ShapeDtypeStruct]:
+    """The text config and the one inside the multimodal config are the same, and made once."""
+    return by_path(abstract(FAMILIES[family], config, jnp.bfloat16)[1])
 
 
 def audit(name: str, tensors: dict[str, tuple[int, ...]]) -> tuple[list[str], list[str]]:
     """(names that feed a parameter, names that are ignored); every parameter is fed by a tensor of its shape."""
     family = FAMILIES[family_of(FACTS[name]["config"])]
-    config, shapes = abstract(name)
+    config, shapes = full_size(name)
     used = []
     for rule in spread(family.rules(config, tensors), config.num_layers):
         if rule.path in shapes:
@@ -87,7 +91,7 @@ def test_44_every_tensor_is_used_once_or_ignored(name: str) -> None:
 @pytest.mark.parametrize("name", SIZES)
 def test_full_sizes(name: str) -> None:
     """Parameters by the shapes, and what a segment holds of each model."""
-    config, shapes = abstract(name)
+    config, shapes = full_size(name)
     layers, owners, full, billions = SIZES[name]
     assert (config.num_layers, len(config.ropes), config.windows.count(None)) == (layers, owners, full)
     assert sum(math.prod(s.shape) for s in shapes.values()) / 1e9 == pytest.approx(billions, abs=1e-3)
@@ -95,14 +99,14 @@ def test_full_sizes(name: str) -> None:
 
 def test_which_layers_the_last_ones_read() -> None:
     """E4B: sliding layers read 22, full ones 23; E2B: 13 and 14. In 31B no layer reads another's."""
-    sources = {n: {s.source for s in abstract(n)[0].layers if not s.owns} for n in SIZES if "gemma" in n}
+    sources = {n: {s.source for s in full_size(n)[0].layers if not s.owns} for n in SIZES if "gemma" in n}
     assert list(sources.values()) == [{13, 14}, {22, 23}, set(), set()]
 
 
 @pytest.mark.parametrize("name", ["gemma-4-E2B-it full", "gemma-4-E4B-it full"])
 def test_43_unused_tensors_of_shared_layers_are_ignored(name: str) -> None:
     """Checkpoints still carry keys and values for layers that read others'; not for those that own them."""
-    tensors, config = dict(FACTS[name]["tensors"]), abstract(name)[0]
+    tensors, config = dict(FACTS[name]["tensors"]), full_size(name)[0]
     first = len(config.stored)
     extra = {f"model.language_model.layers.{i}.self_attn.k_proj.weight" for i in range(first, config.num_layers)}
     _, ignored = audit(name, tensors | dict.fromkeys(extra, (1,)))
@@ -153,7 +157,7 @@ def test_a_checkpoint_of_all_names_and_small_shapes_loads(tmp_path: Path, name: 
     inner |= {k: v for k, v in small.items() if inner.get(k)} | {"eos_token_id": None}
     family = FAMILIES[family_of(fields)]
     config = family.read(fields)
-    shapes = by_path(nnx.eval_shape(lambda: nnx.state(family.network(config, jnp.float32, nnx.Rngs(0)))))
+    shapes = shapes_of(family_of(fields), config)
     rules = spread(family.rules(config, FACTS[name]["tensors"]), config.num_layers)
     wanted = {r.hf: stored_shape(shapes[r.path].shape, r) for r in rules if r.path in shapes}
     rng = np.random.default_rng(0)

@@ -19,6 +19,7 @@ def _gemma4(name: str, closed_think: str) -> Chat:
         think_open="<|channel>thought",
         think_close="<channel|>",
         closed_think=closed_think,
+        closing="\n<channel|>",
         think_switch="<|think|>",
         assistant="model",
         begin="<bos>",

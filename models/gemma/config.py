@@ -91,6 +91,25 @@ class GemmaConfig:
         """How many tokens back each layer sees; None is all of them."""
         return tuple(layer.window for layer in self.layers)
 
+    @property
+    def state_size(self) -> int:
+        """Numbers that a token leaves in a segment."""
+        return sum(2 * layer.kv_heads * layer.head_dim for layer in self.stored)
+
+    @property
+    def query_width(self) -> int:
+        """Query numbers of a token, over all layers."""
+        return sum(self.num_heads * layer.head_dim for layer in self.layers)
+
+    @property
+    def idle_parameters(self) -> int:
+        """Parameters that a token is not multiplied with: per-layer embeddings, experts it is not sent to."""
+        idle = self.num_layers * self.ple_vocab * self.ple_size
+        if self.experts:
+            e = self.experts
+            idle += self.num_layers * (e.total - e.chosen) * 3 * self.hidden_size * e.intermediate_size
+        return idle
+
 
 def from_hf(given: Mapping[str, Any]) -> GemmaConfig:
     """Reads the fields of config.json, of the text model or of the multimodal one.

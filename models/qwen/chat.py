@@ -16,7 +16,14 @@ _THINK = ("<think>", "</think>")
 CHATS = {
     "qwen2": Chat("qwen2", "You are a helpful assistant.", marks=_TURN),
     "qwen2.5": Chat("qwen2.5", "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.", marks=_TURN),
-    "qwen3": Chat("qwen3", None, *_THINK, closed_think="<think>\n\n</think>\n\n", marks=(*_TURN, *_THINK)),
+    "qwen3": Chat(
+        "qwen3",
+        None,
+        *_THINK,
+        closed_think="<think>\n\n</think>\n\n",
+        closing="\n</think>\n\n",
+        marks=(*_TURN, *_THINK),
+    ),
 }
 
 # model_type -> rows to try in order, each with a phrase that marks its template; the first is taken without a template

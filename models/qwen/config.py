@@ -47,6 +47,21 @@ class QwenConfig:
         """How many tokens back each layer sees; None is all of them."""
         return (None,) * self.num_layers
 
+    @property
+    def state_size(self) -> int:
+        """Numbers that a token leaves in a segment."""
+        return 2 * self.num_layers * self.num_kv_heads * self.head_dim
+
+    @property
+    def query_width(self) -> int:
+        """Query numbers of a token, over all layers."""
+        return self.num_layers * self.num_heads * self.head_dim
+
+    @property
+    def idle_parameters(self) -> int:
+        """Parameters that are looked up and not multiplied with."""
+        return 0 if self.tied else self.vocab_size * self.hidden_size
+
 
 SIZES = (
     "vocab_size",
