@@ -23,6 +23,7 @@ from models.checkpoint import Checkpoint, CheckpointError
 from models.families import FAMILIES, Config, Family, abstract, family_of
 from models.gguf_file import open_file
 from models.hf import open_folder
+from models.hub import fetch, is_name
 
 __all__ = ["CheckpointError", "Model", "load"]
 
@@ -65,15 +66,17 @@ def load(path: str | Path, dtype: str = "float32") -> Model:
     """Loads a checkpoint.
 
     Args:
-      path: a folder in Hugging Face layout, or a .gguf file.
+      path: a folder in Hugging Face layout, a .gguf file, or a name on the Hugging Face hub (OWNER/NAME, @REVISION).
       dtype: "float32" or "bfloat16", of parameters and activations.
 
     Raises:
       CheckpointError: one line that names the file and what is wrong with it.
     """
-    path = Path(path)
+    label, path = "", Path(path)
     if dtype not in DTYPES:
         raise CheckpointError(f"dtype {dtype!r} is not one of {', '.join(DTYPES)}")
+    if not path.exists() and is_name(str(path)):
+        path, label = fetch(str(path))
     if not path.exists():
         raise CheckpointError(f"{path}: no such file or folder")
     checkpoint = open_folder(path) if path.is_dir() else open_file(path)
@@ -89,7 +92,7 @@ def load(path: str | Path, dtype: str = "float32") -> Model:
         raise CheckpointError(f"{path}: {error}") from None
     graphdef, params = _network(family, config, checkpoint, DTYPES[dtype])
     return Model(
-        name=path.name if path.is_dir() else path.stem,
+        name=label or (path.name if path.is_dir() else path.stem),
         family=name,
         config=config,
         graphdef=graphdef,
