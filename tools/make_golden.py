@@ -40,12 +40,12 @@ def tiny_tokenizer() -> Tokenizer:
 
 GEMMA_CONTROL = ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<|tool_response>", "<|think|>", "<|channel>")
 GEMMA_CONTROL += ("<channel|>", "<|turn>", "<turn|>", "<start_of_turn>", "<end_of_turn>")
-GEMMA_MERGES = ("t h", "th e", "▁ the", "u s", "us e", "use r", "m o", "d e", "mo de", "mode l", "n s", "▁ A")
+GEMMA_MERGES = ("t h", "th e", "▁ the", "u s", "us e", "use r", "m o", "d e", "mo de", "mode l", "n s", "▁ A", "▁ ▁")
 
 
 def tiny_gemma_tokenizer() -> Tokenizer:
     """BPE over whole text with ▁ for blanks; characters outside the vocabulary become bytes."""
-    added = ("\n", "\n\n", "▁▁")
+    added = ("\n", "\n\n")
     letters = dict.fromkeys(c for pair in GEMMA_MERGES for part in pair.split(" ") for c in part)
     joined = [pair.replace(" ", "") for pair in GEMMA_MERGES]
     names = [*GEMMA_CONTROL, *added, *(f"<0x{b:02X}>" for b in range(256)), *letters, *joined]
