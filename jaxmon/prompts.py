@@ -1,9 +1,9 @@
 """The study's wording in one place: what is asked, and how an answer is forced.
 
 Both arms share the user's message, and the prompt's keys and values unless the family is asked to think in the prompt
-itself (Gemma 4). T = 1: the model writes its turn itself. T = 0: the prompt does not ask for thinking, the turn is forced
-to begin with the closed thinking block (where the family writes one) and "Answer:", and the option codes are scored as
-its continuation (SPEC §10).
+itself (Gemma 4). T = 1: the model writes its turn itself. T = 0: the prompt does not ask for thinking, the turn is
+forced to begin with the closed thinking block (where the family writes one) and "Answer:", and the option codes are
+scored as its continuation (SPEC §10).
 
 Knows: the instruction's words, the forced answer line, and how text meets token ids at their boundary.
 Does not know: how turns are rendered (`models.chat`), how chains are sampled, how answers are read back.

@@ -127,7 +127,7 @@ def config_from(fields: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dic
     if architecture == "qwen3":
         config["attention_bias"] = "blk.0.attn_q.bias" in tensors
     if architecture == "gemma3" and {"head_dim", "hidden_size", "num_attention_heads"} <= set(config):
-        # GGUF has no key for the scale of the queries; of all Gemma 3, 27B alone (62 layers) does not take the head's size
+        # GGUF has no key for the scale of the queries; of all sizes 27B alone (62 layers) does not take the head's size
         wide = config.get("num_hidden_layers") == 62
         heads = config["num_attention_heads"]
         config["query_pre_attn_scalar"] = config["hidden_size"] // heads if wide else config["head_dim"]

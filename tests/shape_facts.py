@@ -1,6 +1,7 @@
 """Full-size models as facts: config fields, and the names and shapes of every tensor of their published checkpoints.
 
-tests/golden/shapes.json holds them with layers of equal shape written once: name with # for the layer -> shape -> layers.
+tests/golden/shapes.json holds them with layers of equal shape written once: name with # for the layer -> shape ->
+layers.
 """
 
 from __future__ import annotations

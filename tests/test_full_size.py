@@ -1,7 +1,7 @@
 """Full-size models without weights: our parameters against the tensors of the published checkpoints.
 
-For every model each tensor is used exactly once or on a written list of ignored ones, each parameter is fed, every shape
-fits. The facts are tests/golden/shapes.json (towers of images and sound: one name of a kind); where the published lists
+For every model each tensor is used exactly once or on a written list of ignored ones, each parameter is fed, every
+shape fits. The facts are tests/golden/shapes.json (towers of images and sound: one name of a kind); where the published lists
 are at hand, they are compared as they are.
 """
 
@@ -130,8 +130,11 @@ def multimodal(fields: dict[str, Any], tensors: dict[str, np.ndarray]) -> tuple[
     moved = {k.replace("model.", "model.language_model.", 1): v for k, v in tensors.items()}
     others = {f"model.{n}.layers.0.weight": np.ones(2, np.float32) for n in ("vision_tower", "embed_audio")}
     shared = range(fields["num_hidden_layers"] - fields["num_kv_shared_layers"], fields["num_hidden_layers"])
-    spare = {f"model.language_model.layers.{i}.self_attn.{n}.weight": np.ones(3, np.float32) for i in shared
-             for n in ("k_proj", "v_proj", "k_norm")}
+    spare = {
+        f"model.language_model.layers.{i}.self_attn.{n}.weight": np.ones(3, np.float32)
+        for i in shared
+        for n in ("k_proj", "v_proj", "k_norm")
+    }
     return outer, moved | others | spare
 
 

@@ -1,7 +1,8 @@
 """Gemma in use: decoding past the window, shared prompts, frozen and shifted states, every parameter used.
 
-Three models stand for the rest: Gemma 3; Gemma 4 with per-layer embeddings and shared keys and values; Gemma 4 with experts
-and K = V. Each is compared with one plain pass over the whole text, which test_gemma_parity.py compares with `transformers`.
+Three models stand for the rest: Gemma 3; Gemma 4 with per-layer embeddings and shared keys and values; Gemma 4 with
+experts and K = V. Each is compared with one plain pass over the whole text, which test_gemma_parity.py compares with
+`transformers`.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def test_a_token_beyond_the_window_is_out_of_sight_of_sliding_layers() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_o3_every_parameter_is_used(name: str) -> None:
-    """Each parameter of each layer moves the logits, but for the last layer's scalar: the final norm takes it out again.
+    """Each parameter of each layer moves the logits, but for the last layer's scalar: the final norm takes it out.
 
     There are as many parameters as the tensors written.
     """

@@ -1,4 +1,4 @@
-"""Gemma's turns as text: golden ids with the real tokenizer, the same shapes with the tiny one; one <bos>; the channel."""
+"""Gemma's turns as text: golden ids with the real tokenizer, shapes with the tiny one; one <bos>; the channel."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_control_tokens_have_the_published_ids(real: Tokenizer) -> None:
     assert [real.token_to_id(t) for t in chat.marks] == [BOS, TURN, END, THINK, CHANNEL, UNCHANNEL]
     ordinary = "a\n\n\nb\tc  d <b>bold</b> <td> <div> <|x|> < turn|> [multi] <unused>"
     assert ordinary in chat.render(ordinary)
-    for text in ("<|image>", "<eos>", "<unused7>", "[multimodal]", "<|channel>", "<|\"|>", "<tool_response|>"):
+    for text in ("<|image>", "<eos>", "<unused7>", "[multimodal]", "<|channel>", '<|"|>', "<tool_response|>"):
         with pytest.raises(ValueError, match="control token"):
             chat.render(f"before{text}after")
 
@@ -113,9 +113,10 @@ def test_the_study_asks_for_thinking_in_one_arm_alone(tiny: Tokenizer, name: str
     assert made.plain is not None
     assert think in made.tokens
     assert think not in made.plain
-    assert tiny.decode(list(made.plain), skip_special_tokens=False) + made.forced_text == chat.render(
-        prompts.message(record, ""), thinking=False
-    ) + f"{chat.closed_think}Answer:"
+    assert (
+        tiny.decode(list(made.plain), skip_special_tokens=False) + made.forced_text
+        == chat.render(prompts.message(record, ""), thinking=False) + f"{chat.closed_think}Answer:"
+    )
     after = prompts.continuations(tiny, made.text + prompts.early_text(chat), [" " + o.code for o in record.options])
     assert made.options == after
 

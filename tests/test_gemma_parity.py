@@ -5,7 +5,6 @@ One ragged batch per case, rows of lengths below, at, above and three times the 
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest

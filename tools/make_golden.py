@@ -3,8 +3,8 @@
     python -m tools.make_golden
 
 golden: what `transformers` on torch gives for the tiny checkpoints of tests/checkpoints.py (logits and hidden states,
-float32; of tests/gemma_cases.py: the last logits of every row of a ragged batch). tokenizer.json: a small byte-level BPE
-with the control tokens of Qwen3. gemma_tokenizer.json: a small BPE with bytes to fall back on and the marks of Gemma.
+float32; of tests/gemma_cases.py: the last logits of every row of a ragged batch). tokenizer.json: a small byte-level
+BPE with the control tokens of Qwen3. gemma_tokenizer.json: a small BPE with bytes to fall back on and Gemma's marks.
 """
 
 from __future__ import annotations
