@@ -26,7 +26,7 @@ class Chat:
       think_open, think_close: the thinking channel's marks; None where the family has none.
       closed_think: what a turn that must not think opens with (the no-CoT arm, T = 0), "" where nothing has to be
         written; None without a channel.
-      closing: what is written after a chain that is cut, so that the answer follows: the channel's end, if there is one.
+      closing: what is written after a chain that is cut, so that the answer follows: the channel's end, if any.
       think_switch: first line of a system turn that asks for thinking; None where the prompt does not say.
       system_role: the role of the system turn; None where its text stands before the user's.
       assistant: the role of the model's turn.

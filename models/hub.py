@@ -36,7 +36,8 @@ def fetch(name: str, download: Callable[..., str] = snapshot_download) -> tuple[
     except Exception as error:  # the hub's client raises errors of several libraries, by what has failed
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise CheckpointError(
-            f"{name}: no such folder here, and the Hugging Face hub did not give it ({type(error).__name__}: "
-            f"{reason}); where there is a network, `hf download {found['repository']} --local-dir DIR` gets it: then give DIR"
+            f"{name}: no such folder here, and the Hugging Face hub did not give it "
+            f"({type(error).__name__}: {reason}); "
+            f"where there is a network, `hf download {found['repository']} --local-dir DIR` gets it: then give DIR"
         ) from None
     return folder, found["repository"].split("/")[1]

@@ -1,8 +1,8 @@
 """Full-size models without weights: our parameters against the tensors of the published checkpoints.
 
 For every model each tensor is used exactly once or on a written list of ignored ones, each parameter is fed, every
-shape fits. The facts are tests/golden/shapes.json (towers of images and sound: one name of a kind); where the published lists
-are at hand, they are compared as they are.
+shape fits. The facts are tests/golden/shapes.json (towers of images and sound: one name of a kind); where the published
+lists are at hand, they are compared as they are.
 """
 
 from __future__ import annotations

@@ -81,7 +81,9 @@ def test_19_20_21_a_shared_prompt_split_anywhere(name: str) -> None:
         np.testing.assert_allclose(got[:, : LENGTH - split], want[:, split:], atol=BOUND, rtol=0)
         np.testing.assert_allclose(prefix.logits, want[:1, split - 1], atol=BOUND, rtol=0)
         np.testing.assert_allclose(made.keys[-1][:, 0], states.keys[-1][:, split], atol=BOUND, rtol=0)
-        at = jnp.asarray([[0, 2], [3, 1], [1, 1], [0, 3]], jnp.int32)
+        if name != "gemma4 edge":
+            continue
+        at = jnp.asarray([[0, 2], [3, 1], [1, 1], [0, 3]], jnp.int32)  # layers that share are run there alone
         some = extend(model, rest, where, prefix.context, valid, at)[0]
         np.testing.assert_allclose(some, jnp.take_along_axis(got, at[:, :, None], 1), atol=BOUND, rtol=0)
 
