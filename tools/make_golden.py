@@ -38,8 +38,10 @@ def tiny_tokenizer() -> Tokenizer:
     return tokenizer
 
 
-GEMMA_CONTROL = ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<|tool_response>", "<|think|>", "<|channel>")
-GEMMA_CONTROL += ("<channel|>", "<|turn>", "<turn|>", "<start_of_turn>", "<end_of_turn>")
+GEMMA_CONTROL = (
+    *("<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<|tool_response>", "<|think|>"),
+    *("<|channel>", "<channel|>", "<|turn>", "<turn|>", "<start_of_turn>", "<end_of_turn>"),
+)
 GEMMA_MERGES = ("t h", "th e", "▁ the", "u s", "us e", "use r", "m o", "d e", "mo de", "mode l", "n s", "▁ A", "▁ ▁")
 
 
@@ -79,7 +81,7 @@ def main() -> None:
 def gemma(reference: Any) -> None:
     """The last logits [4, V] of a ragged batch, for every case."""
     tiny_gemma_tokenizer().save(str(gemma_cases.TOKENIZER))
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for name, fields in gemma_cases.CASES.items():
         model = reference.make(fields, gemma_cases.weights(fields))
         rows = zip(gemma_cases.tokens(), gemma_cases.LENGTHS, strict=True)
