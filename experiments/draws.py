@@ -110,7 +110,9 @@ def open_arm(drawer: Drawer, record: Record, name: str) -> Arm:
 def no_cot(drawer: Drawer, arm: Arm) -> dict[str, Any]:
     """T = 0: the forced answer's probabilities over the options, one row of ANSWERS."""
     model = drawer.model
-    forced = read(drawer.extend, model.params, *pad(arm.prompt.forced, len(arm.prompt.forced)), arm.prefix)
+    plain = arm.prompt.plain
+    before = arm.prefix if plain is None else read(drawer.extend, model.params, *pad(plain, drawer.bucket))
+    forced = read(drawer.extend, model.params, *pad(arm.prompt.forced, len(arm.prompt.forced)), before)
     log_p = option_log_probabilities(drawer.extend, model.params, forced, options(arm.prompt.options), model.vocabulary)
     if bool(jnp.isnan(log_p).any()):
         raise ValueError(f"record {arm.record.id}, arm {arm.name}: the model's no-CoT logits are NaN")

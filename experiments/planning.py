@@ -55,8 +55,7 @@ def flops(model: Model, tokens: float, context: float) -> float:
     """Forward FLOPs of `tokens` tokens at a mean context length."""
     c = model.config
     weights = sum(math.prod(x.shape) for x in jax.tree.leaves(model.params))
-    multiply = weights - (0 if c.tied else c.vocab_size * c.hidden_size)
-    return tokens * (2 * multiply + 4 * c.num_layers * c.num_heads * c.head_dim * context)
+    return tokens * (2 * (weights - c.idle_parameters) + 4 * c.query_width * context)
 
 
 def memory(study: Study, drawer: draws.Drawer, prompt: int) -> dict[str, int]:
@@ -65,7 +64,7 @@ def memory(study: Study, drawer: draws.Drawer, prompt: int) -> dict[str, int]:
     c = model.config
     weights = sum(x.nbytes for x in jax.tree.leaves(model.params))
     width = max(x.dtype.itemsize for x in jax.tree.leaves(model.params))
-    state = 2 * c.num_layers * c.num_kv_heads * c.head_dim * width
+    state = c.state_size * width
     arms_open = 1 + max(len(v) for v in study.studied.values())
     return {
         "weights": weights,
@@ -82,7 +81,7 @@ def lengths(study: Study, drawer: draws.Drawer) -> dict[str, list[int]]:
         for name, shown in arms(record, study.studied[record.id]).items():
             made = prompts.prompt(shown, drawer.task, model.chat, model.tokenizer)
             found["one" if name == X1 else "zero"].append(len(made.tokens))
-            found["forced"].append(len(made.forced) + sum(map(len, made.options)))
+            found["forced"].append(len(made.plain or ()) + len(made.forced) + sum(map(len, made.options)))
     return found
 
 

@@ -1,11 +1,12 @@
 """The study's wording in one place: what is asked, and how an answer is forced.
 
-Both arms share the user's message and so the prompt's keys and values. T = 1: the model writes its turn itself. T = 0:
-the turn is forced to begin with the closed thinking block (where the family has a thinking channel) and "Answer:", and
-the option codes are scored as its continuation (SPEC §10).
+Both arms share the user's message, and the prompt's keys and values unless the family is asked to think in the prompt
+itself (Gemma 4). T = 1: the model writes its turn itself. T = 0: the prompt does not ask for thinking, the turn is
+forced to begin with the closed thinking block (where the family writes one) and "Answer:", and the option codes are
+scored as its continuation (SPEC §10).
 
 Knows: the instruction's words, the forced answer line, and how text meets token ids at their boundary.
-Does not know: how turns are rendered (`models.qwen.chat`), how chains are sampled, how answers are read back.
+Does not know: how turns are rendered (`models.chat`), how chains are sampled, how answers are read back.
 """
 
 from __future__ import annotations
@@ -32,22 +33,23 @@ WORDLESS = frozenset({"ledger", "ladder"})  # tasks whose model was trained on t
 
 
 class Chat(Protocol):
-    """What this module needs of a chat family; `models.qwen.chat.Chat` is one."""
+    """What this module needs of a chat family; `models.chat.Chat` is one."""
 
     @property
     def closed_think(self) -> str | None: ...
     @property
-    def think_close(self) -> str | None: ...
-    def render(self, user: str, system: str | None = None) -> str: ...
+    def closing(self) -> str: ...
+    def render(self, user: str, system: str | None = None, thinking: bool = True) -> str: ...
 
 
 @dataclasses.dataclass(frozen=True)
 class Prompt:
-    """A record's prompt as text and as token ids; `text` + `forced_text` + an option reads as one text.
+    """A record's prompt as text and as token ids; the prompt of T = 0, `forced_text` and an option read as one text.
 
     Attributes:
-      text: the user's turn and the opening of the assistant's; both arms start from it.
+      text: the user's turn and the opening of the assistant's; T = 1 starts from it, and T = 0 where `plain` is None.
       tokens: its ids.
+      plain: ids of the same without asking for thinking, where that makes a difference; T = 0 starts from it.
       forced_text: how the assistant's turn begins in the arm T = 0.
       forced: its ids.
       options: per option code, in the record's order, the ids of its continuation (" G") after either.
@@ -55,6 +57,7 @@ class Prompt:
 
     text: str
     tokens: tuple[int, ...]
+    plain: tuple[int, ...] | None
     forced_text: str
     forced: tuple[int, ...]
     options: tuple[tuple[int, ...], ...]
@@ -72,7 +75,7 @@ def forced_text(chat: Chat) -> str:
 
 def early_text(chat: Chat) -> str:
     """What is forced after a chain that is cut: the thinking is closed where there is a channel, then "Answer:"."""
-    return (f"\n{chat.think_close}\n\n" if chat.think_close else "\n") + ANSWER
+    return chat.closing + ANSWER
 
 
 def option_text(option: Option) -> str:
@@ -109,10 +112,12 @@ def prompt(record: Record, task: str, chat: Chat, tokenizer: Tokenizer) -> Promp
       ValueError: names the record where its message holds a control token, or a boundary is not a token boundary.
     """
     try:
-        text, forced = chat.render(message(record, instruction(task, chat))), forced_text(chat)
+        question, forced = message(record, instruction(task, chat)), forced_text(chat)
+        text, unasked = chat.render(question), chat.render(question, thinking=False)
         tokens = tuple(encode(tokenizer, text))
-        (forced_tokens,) = continuations(tokenizer, text, [forced])
-        options = continuations(tokenizer, text + forced, [option_text(o) for o in record.options])
+        plain = None if unasked == text else tuple(encode(tokenizer, unasked))
+        (forced_tokens,) = continuations(tokenizer, unasked, [forced])
+        options = continuations(tokenizer, unasked + forced, [option_text(o) for o in record.options])
     except ValueError as error:
         raise ValueError(f"record {record.id}: {error}") from error
-    return Prompt(text, tokens, forced, forced_tokens, options)
+    return Prompt(text, tokens, plain, forced, forced_tokens, options)

@@ -6,6 +6,7 @@ Knows: rules, transforms, how to report all faults at once. Does not know: any f
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,13 +30,15 @@ class Rule:
     Attributes:
       path: our parameter, e.g. "layers.{}.mlp.up_proj.kernel".
       hf, gguf: its name in each naming.
-      transposed: the checkpoint has [out, in], we have [in, out].
+      transposed: the checkpoint has [..., out, in], we have [..., in, out].
+      gguf_shift: what is added to the values of a GGUF file.
     """
 
     path: str
     hf: str
     gguf: str
     transposed: bool = False
+    gguf_shift: float = 0.0
 
 
 def spread(rules: Sequence[Rule], layers: int) -> list[Rule]:
@@ -44,7 +47,7 @@ def spread(rules: Sequence[Rule], layers: int) -> list[Rule]:
     for rule in rules:
         for layer in range(layers) if "{}" in rule.path else (0,):
             path, hf, gguf = (name.format(layer) for name in (rule.path, rule.hf, rule.gguf))
-            written.append(Rule(path, hf, gguf, rule.transposed))
+            written.append(dataclasses.replace(rule, path=path, hf=hf, gguf=gguf))
     return written
 
 
@@ -52,7 +55,7 @@ def fill(
     shapes: Mapping[str, jax.ShapeDtypeStruct],
     rules: Sequence[Rule],
     checkpoint: Checkpoint,
-    derived: Sequence[str] = (),
+    ignored: Sequence[str] = (),
     twins: Mapping[str, str] | None = None,
 ) -> dict[str, jax.Array]:
     """The parameters by path, read one tensor at a time: the host holds at most one beside them.
@@ -61,7 +64,7 @@ def fill(
       shapes: our parameters, path -> shape and dtype.
       rules: the table, spread; rows for parameters that this model does not have (a bias, a head) are skipped.
       checkpoint: the tensors.
-      derived: endings of names that hold nothing of their own (tables computed from the config) and may be ignored.
+      ignored: patterns of names that may be there and are not read.
       twins: name -> name of tensors that may be stored twice (a tied head); they must be equal.
 
     Raises:
@@ -72,8 +75,8 @@ def fill(
         raise CheckpointError(f"the name table has no row for parameters {', '.join(uncovered)}")
     names = {path: getattr(rows[path], checkpoint.naming) for path in shapes}
     twins = {k: v for k, v in (twins or {}).items() if k in checkpoint.tensors}
-    wanted = {names[p]: s.shape[::-1] if rows[p].transposed else s.shape for p, s in shapes.items()}
-    _check(wanted, checkpoint, tuple(derived), twins)
+    wanted = {names[p]: stored_shape(s.shape, rows[p]) for p, s in shapes.items()}
+    _check(wanted, checkpoint, ignored, twins)
     for copy, original in twins.items():
         if not np.array_equal(_read(checkpoint.tensors[copy], copy), _read(checkpoint.tensors[original], original)):
             raise CheckpointError(
@@ -82,16 +85,24 @@ def fill(
     filled = {}
     for path, want in shapes.items():
         values = _read(checkpoint.tensors[names[path]], names[path])
-        filled[path] = jnp.asarray(values.T if rows[path].transposed else values, want.dtype)
+        if checkpoint.naming == "gguf" and rows[path].gguf_shift:
+            values = values + np.float32(rows[path].gguf_shift)
+        filled[path] = jnp.asarray(values.swapaxes(-1, -2) if rows[path].transposed else values, want.dtype)
     return filled
 
 
+def stored_shape(shape: tuple[int, ...], rule: Rule) -> tuple[int, ...]:
+    """The shape a parameter has in the checkpoint."""
+    return (*shape[:-2], shape[-1], shape[-2]) if rule.transposed else shape
+
+
 def _check(
-    wanted: Mapping[str, tuple[int, ...]], checkpoint: Checkpoint, derived: tuple[str, ...], twins: Mapping[str, str]
+    wanted: Mapping[str, tuple[int, ...]], checkpoint: Checkpoint, ignored: Sequence[str], twins: Mapping[str, str]
 ) -> None:
     have = checkpoint.tensors
     missing = sorted(n for n in wanted if n not in have)
-    unknown = [n for n in have if n not in wanted and n not in twins and not n.endswith(derived or ("\0",))]
+    spare = [n for n in have if n not in wanted and n not in twins]
+    unknown = [n for n in spare if not any(fnmatch.fnmatchcase(n, pattern) for pattern in ignored)]
     misshapen = []
     for name, shape in wanted.items():
         if name in have and have[name].shape != shape:

@@ -23,9 +23,15 @@ class Partial(NamedTuple):
     output: Array  # [B, T, K, G, H]
 
 
-def visible(query_positions: Array, key_positions: Array, key_valid: Array) -> Array:
-    """Causal visibility by position: bool [B, T, S] from int [B, T], int [1|B, S], bool [1|B, S]."""
-    return (key_positions[:, None, :] <= query_positions[:, :, None]) & key_valid[:, None, :]
+def visible(query_positions: Array, key_positions: Array, key_valid: Array, window: int | None = None) -> Array:
+    """Causal visibility by position: bool [B, T, S] from int [B, T], int [1|B, S], bool [1|B, S].
+
+    With a window W the key at position j is seen from position i iff i - W < j <= i: W tokens, itself among them.
+    Positions decide, not slots: an edit that moves a segment moves what a window sees of it.
+    """
+    queries, keys = query_positions[:, :, None], key_positions[:, None, :]
+    seen = (keys <= queries) & key_valid[:, None, :]
+    return seen if window is None else seen & (keys > queries - window)
 
 
 def partial_softmax(query: Array, keys: Array, values: Array, mask: Array) -> Partial:

@@ -1,7 +1,7 @@
 """Reads a GGUF file through the `gguf` package: metadata in the terms of config.json, tensors dequantised on demand.
 
 Knows: GGUF's metadata keys and tensor types. Does not know: any family's network or names (the family's name table
-has a GGUF column). Qwen's q and k rows are stored in the checkpoint's own order, so nothing is permuted.
+has a GGUF column). Qwen's and Gemma's q and k rows are stored in the checkpoint's own order, so nothing is permuted.
 """
 
 from __future__ import annotations
@@ -31,6 +31,14 @@ CONFIG_KEYS = {
     "attention.layer_norm_rms_epsilon": "rms_norm_eps",
     "rope.freq_base": "rope_theta",
     "vocab_size": "vocab_size",
+}
+# What only some architectures have. Without a name it would be inert for the others.
+OWN_KEYS: Mapping[str, Mapping[str, str]] = {
+    "gemma3": {
+        "attention.sliding_window": "sliding_window",
+        "rope.freq_base_swa": "rope_local_base_freq",
+        "final_logit_softcapping": "final_logit_softcapping",
+    }
 }
 SCALING_KEYS = {
     "rope.scaling.type": "rope_type",
@@ -100,11 +108,12 @@ def config_from(fields: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dic
     if not isinstance(architecture, str):
         raise CheckpointError("metadata general.architecture is missing")
     own = {k.removeprefix(f"{architecture}."): v for k, v in fields.items() if k.startswith(f"{architecture}.")}
-    known = {*CONFIG_KEYS, *SCALING_KEYS, *SAME_KEYS, *INERT_KEYS}
+    keys = {**CONFIG_KEYS, **OWN_KEYS.get(architecture, {})}
+    known = {*keys, *SCALING_KEYS, *SAME_KEYS, *INERT_KEYS}
     if unknown := sorted(set(own) - known):
         raise CheckpointError(f"metadata {architecture}.{unknown[0]} is not understood; it may change the model")
     config: dict[str, Any] = {"num_key_value_heads": None, "vocab_size": len(fields["tokenizer.ggml.tokens"])}
-    config |= {CONFIG_KEYS[k]: v for k, v in own.items() if k in CONFIG_KEYS}
+    config |= {keys[k]: v for k, v in own.items() if k in keys}
     scaling = {SCALING_KEYS[k]: v for k, v in own.items() if k in SCALING_KEYS}
     if scaling.get("rope_type", "none") != "none":
         config["rope_scaling"] = scaling
@@ -117,4 +126,9 @@ def config_from(fields: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dic
     config |= {"model_type": architecture, "tie_word_embeddings": "output.weight" not in tensors}
     if architecture == "qwen3":
         config["attention_bias"] = "blk.0.attn_q.bias" in tensors
+    if architecture == "gemma3" and {"head_dim", "hidden_size", "num_attention_heads"} <= set(config):
+        # GGUF has no key for the scale of the queries; of all sizes 27B alone (62 layers) does not take the head's size
+        wide = config.get("num_hidden_layers") == 62
+        heads = config["num_attention_heads"]
+        config["query_pre_attn_scalar"] = config["hidden_size"] // heads if wide else config["head_dim"]
     return config

@@ -1,7 +1,7 @@
 """One door for checkpoints: a Hugging Face folder or a GGUF file becomes a Model.
 
-Knows: which families there are, and how a checkpoint, a name table and a config make parameters. Does not know: file
-formats (hf.py, gguf_file.py), the network (the family's folder), the study.
+Knows: how a checkpoint, a family's row and a config make a model. Does not know: file formats (hf.py, gguf_file.py),
+the families (families.py), the study.
 """
 
 from __future__ import annotations
@@ -18,23 +18,16 @@ from flax import nnx
 from tokenizers import Tokenizer
 
 from models.assign import by_path, fill, spread
+from models.chat import Chat, choose
 from models.checkpoint import Checkpoint, CheckpointError
+from models.families import FAMILIES, Config, Family, abstract, family_of
 from models.gguf_file import open_file
 from models.hf import open_folder
-from models.qwen.chat import Chat, choose
-from models.qwen.config import QwenConfig, from_hf
-from models.qwen.modeling import Qwen, extend
-from models.qwen.params import DERIVED, RULES, TWINS
+from models.hub import fetch, is_name
 
 __all__ = ["CheckpointError", "Model", "load"]
 
 DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
-
-# Published thinking-mode sampling of Qwen3, and Qwen2.5's generation_config.json; a checkpoint's own file comes first.
-SAMPLING: Mapping[str, dict[str, float]] = {
-    "qwen2": {"temperature": 0.7, "top_k": 20, "top_p": 0.8, "min_p": 0.0},
-    "qwen3": {"temperature": 0.6, "top_k": 20, "top_p": 0.95, "min_p": 0.0},
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,10 +36,10 @@ class Model:
 
     Attributes:
       name: the folder's or file's name.
-      family: its model_type.
+      family: its row in models/families.py.
       config: its shapes.
       graphdef, params: the static and the array half of the network, for `extend`.
-      extend: the pure function of models/qwen/modeling.py.
+      extend: the pure function of the family's modeling.py.
       tokenizer: tokenizers.Tokenizer; encode with add_special_tokens=False.
       vocabulary: number of real token ids; logits of rows at or above it are padding and must not be sampled.
       chat: how turns are written.
@@ -57,7 +50,7 @@ class Model:
 
     name: str
     family: str
-    config: QwenConfig
+    config: Config
     graphdef: nnx.GraphDef
     params: Any
     extend: Callable[..., Any]
@@ -73,35 +66,38 @@ def load(path: str | Path, dtype: str = "float32") -> Model:
     """Loads a checkpoint.
 
     Args:
-      path: a folder in Hugging Face layout, or a .gguf file.
+      path: a folder in Hugging Face layout, a .gguf file, or a name on the Hugging Face hub (OWNER/NAME, @REVISION).
       dtype: "float32" or "bfloat16", of parameters and activations.
 
     Raises:
       CheckpointError: one line that names the file and what is wrong with it.
     """
-    path = Path(path)
+    label, path = "", Path(path)
     if dtype not in DTYPES:
         raise CheckpointError(f"dtype {dtype!r} is not one of {', '.join(DTYPES)}")
+    if not path.exists() and is_name(str(path)):
+        path, label = fetch(str(path))
     if not path.exists():
         raise CheckpointError(f"{path}: no such file or folder")
     checkpoint = open_folder(path) if path.is_dir() else open_file(path)
-    family = checkpoint.config.get("model_type")
     try:
-        config = from_hf(checkpoint.config)
-        chat = choose(str(family), checkpoint.chat_template, checkpoint.tokenizer)
+        name = family_of(checkpoint.config)
+        family = FAMILIES[name]
+        config = family.read(checkpoint.config)
+        chat = choose(family.chats, family.rows(config), checkpoint.chat_template, checkpoint.tokenizer)
         vocabulary = _vocabulary(checkpoint.tokenizer, config)
         stop_ids = _stop_ids(checkpoint, chat, vocabulary)
-        sampling = _sampling(str(family), checkpoint.generation)
+        sampling = _sampling(family.sampling, checkpoint.generation)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from None
-    graphdef, params = _network(config, checkpoint, DTYPES[dtype])
+    graphdef, params = _network(family, config, checkpoint, DTYPES[dtype])
     return Model(
-        name=path.name if path.is_dir() else path.stem,
-        family=str(family),
+        name=label or (path.name if path.is_dir() else path.stem),
+        family=name,
         config=config,
         graphdef=graphdef,
         params=params,
-        extend=extend,
+        extend=family.extend,
         tokenizer=checkpoint.tokenizer,
         vocabulary=vocabulary,
         chat=chat,
@@ -111,16 +107,16 @@ def load(path: str | Path, dtype: str = "float32") -> Model:
     )
 
 
-def _network(config: QwenConfig, checkpoint: Checkpoint, dtype: Any) -> tuple[nnx.GraphDef, Any]:
+def _network(family: Family, config: Config, checkpoint: Checkpoint, dtype: Any) -> tuple[nnx.GraphDef, Any]:
     """The network made of shapes alone (no memory), then filled."""
-    graphdef, abstract = nnx.split(nnx.eval_shape(lambda: Qwen(config, dtype, nnx.Rngs(0))))
-    shapes = by_path(abstract)
-    rules = spread(RULES, config.num_layers)
-    values = fill(shapes, rules, checkpoint, DERIVED, TWINS if config.tied else None)
-    return graphdef, jax.tree.unflatten(jax.tree.structure(abstract), [values[p] for p in shapes])
+    graphdef, shaped = abstract(family, config, dtype)
+    shapes, names = by_path(shaped), checkpoint.tensors
+    rules = spread(family.rules(config, names), config.num_layers)
+    values = fill(shapes, rules, checkpoint, family.ignored(config, names), family.twins(config, names))
+    return graphdef, jax.tree.unflatten(jax.tree.structure(shaped), [values[p] for p in shapes])
 
 
-def _vocabulary(tokenizer: Tokenizer, config: QwenConfig) -> int:
+def _vocabulary(tokenizer: Tokenizer, config: Config) -> int:
     size = 1 + max(tokenizer.get_vocab(with_added_tokens=True).values())
     if size > config.vocab_size:
         raise CheckpointError(f"the tokenizer has {size} ids, config field vocab_size only {config.vocab_size}")
@@ -135,14 +131,14 @@ def _stop_ids(checkpoint: Checkpoint, chat: Chat, vocabulary: int) -> frozenset[
     return ids
 
 
-def _sampling(family: str, generation: Mapping[str, Any]) -> dict[str, float]:
+def _sampling(published: Mapping[str, float], generation: Mapping[str, Any]) -> dict[str, float]:
     ranges = {
         "temperature": lambda v: v >= 0,
         "top_k": lambda v: v >= 0 and v == int(v),
         "top_p": lambda v: 0 < v <= 1,
         "min_p": lambda v: 0 <= v < 1,
     }
-    chosen = {k: v if (v := generation.get(k)) is not None else SAMPLING[family][k] for k in ranges}
+    chosen = {k: v if (v := generation.get(k)) is not None else published[k] for k in ranges}
     for name, value in chosen.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not ranges[name](value):
             raise CheckpointError(f"generation_config.json: field {name} is out of range, got {value!r}")

@@ -1,6 +1,7 @@
 """Rotary position embedding as data: a vector of frequencies and one scale per layer group.
 
-Knows: default, linear and YaRN scaling (the equations of `transformers`' rope utilities and of arXiv 2309.00071).
+Knows: default, linear, proportional and YaRN frequencies (the equations of `transformers`' rope utilities and of arXiv
+2309.00071).
 Does not know: which layers use it. There is no table and no cache: angles are computed from positions at each call.
 """
 
@@ -21,6 +22,7 @@ Array = jax.Array
 FIELDS: Mapping[str, frozenset[str]] = {
     "default": frozenset(),
     "linear": frozenset({"factor"}),
+    "proportional": frozenset({"factor", "partial_rotary_factor"}),
     "yarn": frozenset(
         {
             "factor",
@@ -50,8 +52,9 @@ class Rope:
 def make_rope(head_dim: int, theta: float, scaling: Mapping[str, Any] | None, max_positions: int) -> Rope:
     """Frequencies of a checkpoint's rope fields.
 
-    default: f_d = theta^(-2d/H). linear: f_d / factor. yarn: a ramp between f_d (fast dims) and f_d / factor (slow
-    dims), cos and sin scaled by 0.1 ln(factor) + 1.
+    default: f_d = theta^(-2d/H). linear: f_d / factor. proportional: f_d / factor (1 where not given) for the first
+    partial_rotary_factor of the pairs, 0 for the others; the exponent's denominator stays H. yarn: a ramp between f_d
+    (fast dims) and f_d / factor (slow dims), cos and sin scaled by 0.1 ln(factor) + 1.
 
     Args:
       head_dim: H, even.
@@ -74,6 +77,12 @@ def make_rope(head_dim: int, theta: float, scaling: Mapping[str, Any] | None, ma
     base = np.float32(1) / periods
     if kind == "default":
         return _rope(base)
+    if kind == "proportional":
+        part = _number(fields, "partial_rotary_factor", 1.0)
+        if part > 1:
+            raise ValueError(f"rope field partial_rotary_factor must be in (0, 1], got {part}")
+        turning = np.arange(head_dim // 2) < int(part * head_dim // 2)
+        return _rope(np.where(turning, base / np.float32(_number(fields, "factor", 1.0, at_least=1.0)), np.float32(0)))
     factor = _number(fields, "factor", at_least=1.0)
     if kind == "linear":
         return _rope(base / np.float32(factor))

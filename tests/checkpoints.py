@@ -128,13 +128,17 @@ def tokens(rows: int = 2, length: int = 12, seed: int = 1) -> np.ndarray:
 
 
 def write_folder(
-    folder: Path, fields: dict[str, Any], tensors: dict[str, np.ndarray] | None = None, shards: int = 0
+    folder: Path,
+    fields: dict[str, Any],
+    tensors: dict[str, np.ndarray] | None = None,
+    shards: int = 0,
+    tokenizer: Path = TOKENIZER,
 ) -> Path:
     """A model folder in Hugging Face layout: one file, or `shards` files with an index."""
     folder.mkdir(parents=True, exist_ok=True)
     tensors = weights(fields) if tensors is None else tensors
     (folder / "config.json").write_text(json.dumps(fields))
-    shutil.copy(TOKENIZER, folder / "tokenizer.json")
+    shutil.copy(tokenizer, folder / "tokenizer.json")
     if not shards:
         save_file(tensors, folder / "model.safetensors")
         return folder

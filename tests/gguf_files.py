@@ -76,16 +76,21 @@ def write_file(
     changes: Mapping[str, Any] | None = None,
     tensors: Mapping[str, np.ndarray] | None = None,
     kind: Callable[[str, np.ndarray], Kind] = lambda name, value: Kind.F32,
+    said: Callable[[Mapping[str, Any]], dict[str, Any]] = metadata,
+    rename: Callable[[str], str] = renamed,
 ) -> Path:
-    """A GGUF file; `changes` sets metadata keys (the value `...` removes one), `kind` picks each tensor's type."""
-    writer = gguf.GGUFWriter(file, fields["model_type"])
+    """A GGUF file; `changes` sets metadata keys (the value `...` removes one), `kind` picks each tensor's type.
+
+    `said` and `rename` are the metadata and the names of the family, Qwen's where not given.
+    """
+    writer = gguf.GGUFWriter(file, fields["model_type"].removesuffix("_text"))
     put = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}
-    for key, value in (metadata(fields) | dict(changes or {})).items():
+    for key, value in (said(fields) | dict(changes or {})).items():
         if value is not ...:
             (writer.add_array if isinstance(value, list) else put[type(value)])(key, value)
     for name, value in (checkpoints.weights(dict(fields)) if tensors is None else tensors).items():
         chosen = kind(name, value)
-        writer.add_tensor(renamed(name), gguf.quantize(value, chosen), raw_dtype=chosen)
+        writer.add_tensor(rename(name), gguf.quantize(value, chosen), raw_dtype=chosen)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -21,7 +21,9 @@ transformers.logging.disable_progress_bar()
 def make(fields: dict[str, Any], weights: dict[str, np.ndarray], dtype: torch.dtype = torch.float32) -> Any:
     """A model of these config.json fields that holds exactly these weights."""
     config = transformers.AutoConfig.for_model(**copy.deepcopy(fields))  # it writes into nested fields
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    model = transformers.AutoModelForCausalLM.from_config(
+        config, attn_implementation="eager", experts_implementation="eager"
+    )
     given = {name: torch.tensor(value) for name, value in weights.items()}
     absent, unknown = model.load_state_dict(given, strict=False)
     if unknown or set(absent) - ({"lm_head.weight"} if config.tie_word_embeddings else set()):
@@ -40,19 +42,26 @@ def run(model: Any, tokens: np.ndarray, positions: np.ndarray | None = None) -> 
     try:
         with torch.no_grad():
             ids = None if positions is None else torch.tensor(positions, dtype=torch.long)
-            logits = model(torch.tensor(tokens, dtype=torch.long), position_ids=ids).logits.float().numpy()
+            # with all states wanted, a Gemma 4 that shares keys and values takes no short cut (one fails without PLE)
+            out = model(torch.tensor(tokens, dtype=torch.long), position_ids=ids, output_hidden_states=True)
+            logits = out.logits.float().numpy()
     finally:
         for hook in hooks:
             hook.remove()
     return logits, states
 
 
-def from_gguf(file: Path) -> tuple[Any, Any]:
-    """(model in float32, tokenizer) by transformers' own reading of a GGUF file."""
+def from_gguf(file: Path) -> Any:
+    """The model in float32 by transformers' own reading of a GGUF file."""
     model = transformers.AutoModelForCausalLM.from_pretrained(
         str(file.parent), gguf_file=file.name, dtype=torch.float32, attn_implementation="eager"
     )
-    return model.eval(), transformers.AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name)
+    return model.eval()
+
+
+def tokenizer_from_gguf(file: Path) -> Any:
+    """The tokenizer, likewise."""
+    return transformers.AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name)
 
 
 def greedy(model: Any, prompt: list[int], steps: int, stop: frozenset[int]) -> list[int]:

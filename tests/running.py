@@ -15,9 +15,11 @@ from flax import nnx
 from models.attention import visible
 from models.context import Segment
 from models.loading import Model, load
-from tests import checkpoints
+from tests import checkpoints, gemma_cases
 
-STEP = jax.jit(lambda e, g, p, *a: e(g, p, *a), static_argnums=(0, 1))
+# Compiled once and run a few times: the compiler is asked not to optimise, which takes half as long.
+QUICK = {"xla_backend_optimization_level": 0}
+STEP = jax.jit(lambda e, g, p, *a: e(g, p, *a), static_argnums=(0, 1), compiler_options=QUICK)
 
 
 @functools.cache
@@ -25,6 +27,13 @@ def tiny(name: str, dtype: str = "float32") -> Model:
     """The model of a case of tests/checkpoints.py, written as a folder and loaded from it."""
     with tempfile.TemporaryDirectory() as folder:
         return load(checkpoints.write_folder(Path(folder), checkpoints.CASES[name][0]), dtype)
+
+
+@functools.cache
+def tiny_gemma(name: str, dtype: str = "float32") -> Model:
+    """The model of a case of tests/gemma_cases.py, likewise."""
+    with tempfile.TemporaryDirectory() as folder:
+        return load(gemma_cases.write_folder(Path(folder), gemma_cases.CASES[name]), dtype)
 
 
 def extend(model: Model, tokens: Any, positions: Any, *rest: Any) -> tuple[jax.Array, Segment]:

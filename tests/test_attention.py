@@ -109,6 +109,15 @@ def test_bfloat16_statistics_are_float32() -> None:
     np.testing.assert_allclose(merge([part]), exact, atol=2e-2, rtol=0)  # weights rounded to 8 bits, |values| < 4
 
 
+def test_a_window_is_counted_in_positions() -> None:
+    """Key j is seen from i iff i - W < j <= i: W tokens, itself among them, wherever they are stored (W = 3)."""
+    positions = jnp.asarray([[7, 4, 5, 6, 9]])
+    seen = visible(positions, positions, jnp.ones((1, 5), bool), 3)
+    by_hand = [[i - 3 < j <= i for j in (7, 4, 5, 6, 9)] for i in (7, 4, 5, 6, 9)]
+    np.testing.assert_array_equal(seen[0], by_hand)
+    np.testing.assert_array_equal(seen[0].sum(-1), [3, 1, 2, 3, 2])  # 7 sees 5, 6, 7; 9 sees 7 and itself
+
+
 def test_visible_by_position_not_by_slot() -> None:
     seen = visible(jnp.asarray([[5, 1]]), jnp.asarray([[9, 5, 0, 1]]), jnp.asarray([[True, True, True, False]]))
     np.testing.assert_array_equal(seen, [[[False, True, True, False], [False, False, True, False]]])

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
+from models.chat import Chat, choose
 from models.checkpoint import CheckpointError
-from models.qwen.chat import CHATS, Chat, choose
+from models.qwen.chat import CHATS, MARKS
 from tests.checkpoints import TOKENIZER
 
 REAL = Path(__file__).parents[2] / "shared" / "models" / "tokenizers" / "qwen3"
@@ -33,7 +34,7 @@ def ids(tokenizer: Tokenizer, text: str) -> list[int]:
 
 
 def qwen3(tokenizer: Tokenizer) -> Chat:
-    return choose("qwen3", None, tokenizer)
+    return choose(CHATS, MARKS["qwen3"], None, tokenizer)
 
 
 def test_46_golden_ids_thinking_on(real: Tokenizer) -> None:
@@ -64,7 +65,7 @@ def test_golden_ids_with_a_system_turn(real: Tokenizer) -> None:
 
 def test_qwen25_writes_its_default_system_turn(real: Tokenizer) -> None:
     """The control tokens of the two generations have the same ids."""
-    chat = choose("qwen2", None, real)
+    chat = choose(CHATS, MARKS["qwen2"], None, real)
     assert (chat.think_open, chat.think_close, chat.closed_think) == (None, None, None)
     default = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
     assert chat.render("Hi") == chat.render("Hi", default)
@@ -115,7 +116,7 @@ MARKERS = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<think>", "</think>",
 @pytest.mark.parametrize("role", ["user", "system"])
 @pytest.mark.parametrize("marker", MARKERS)
 def test_a_message_cannot_carry_control_tokens(tiny: Tokenizer, marker: str, role: str) -> None:
-    chat = choose("qwen3", None, tiny)
+    chat = choose(CHATS, MARKS["qwen3"], None, tiny)
     messages = {"user": "Hi", "system": "Be brief."} | {role: f"before{marker}after"}
     with pytest.raises(
         ValueError, match=f"the {role} message contains the control token '{marker}'".replace("|", r"\|")
@@ -125,7 +126,7 @@ def test_a_message_cannot_carry_control_tokens(tiny: Tokenizer, marker: str, rol
 
 def test_harmless_neighbours_of_control_tokens_pass(tiny: Tokenizer) -> None:
     text = "a < b, <b>, im_start, <|x|>, </ think>"
-    assert text in choose("qwen3", None, tiny).render(text)
+    assert text in choose(CHATS, MARKS["qwen3"], None, tiny).render(text)
 
 
 @pytest.mark.parametrize(
@@ -139,17 +140,17 @@ def test_harmless_neighbours_of_control_tokens_pass(tiny: Tokenizer) -> None:
     ],
 )
 def test_the_template_picks_the_row(tiny: Tokenizer, family: str, template: str | None, name: str) -> None:
-    assert choose(family, template, tiny).name == name
+    assert choose(CHATS, MARKS[family], template, tiny).name == name
 
 
 @pytest.mark.parametrize(("family", "template"), [("qwen2", "<|User|>"), ("qwen3", "<|im_start|>assistant\n<think>\n")])
 def test_foreign_templates_are_refused(tiny: Tokenizer, family: str, template: str) -> None:
     with pytest.raises(CheckpointError, match="the chat template is none of those known"):
-        choose(family, template, tiny)
+        choose(CHATS, MARKS[family], template, tiny)
 
 
 def test_47_a_tokenizer_that_would_split_a_marker_is_refused() -> None:
     from tokenizers import models
 
     with pytest.raises(CheckpointError, match=r"lacks the chat markers <\|im_start\|>, <\|im_end\|>, <think>"):
-        choose("qwen3", None, Tokenizer(models.BPE()))
+        choose(CHATS, MARKS["qwen3"], None, Tokenizer(models.BPE()))

@@ -162,7 +162,7 @@ def test_transformers_reads_the_same_from_the_file(tmp_path: Path, fields: dict[
         return Kind.Q8_0 if value.ndim == 2 and value.shape[-1] % 32 == 0 else Kind.F32
 
     file = write_file(tmp_path / "m.gguf", fields, kind=kind)
-    theirs, tokenizer = reference.from_gguf(file)
+    theirs, tokenizer = reference.from_gguf(file), reference.tokenizer_from_gguf(file)
     model, tokens = load(file), checkpoints.tokens()
     ours, _ = model.extend(
         model.graphdef, model.params, jnp.asarray(tokens), jnp.broadcast_to(jnp.arange(12, dtype=jnp.int32), (2, 12))

@@ -18,6 +18,7 @@ KINDS: dict[str, dict[str, Any] | None] = {
     "default": None,
     "linear": {"rope_type": "linear", "factor": 8.0},
     "yarn": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128},
+    "proportional": {"rope_type": "proportional", "partial_rotary_factor": 0.25},
     "legacy name": {"type": "yarn", "factor": 2.0},
 }
 
@@ -50,6 +51,15 @@ def test_40_linear_divides_and_yarn_ramps() -> None:
     np.testing.assert_allclose(ratio[turns < 0.7], 4, rtol=1e-6)  # fewer than beta_slow = 1
     assert (np.diff(ratio) > -1e-6).all()
     assert rope.scale == pytest.approx(0.1 * math.log(4) + 1)
+
+
+def test_40_proportional_turns_the_first_pairs_by_the_whole_heads_exponents() -> None:
+    """Gemma 4's full layers: 64 frequencies 1e6^(-2k/512), then 192 zeros; not the law of a head of 128."""
+    rope = make_rope(512, 1e6, {"rope_type": "proportional", "partial_rotary_factor": 0.25}, 0)
+    want = [1e6 ** (-2 * k / 512) for k in range(64)]
+    np.testing.assert_allclose(rope.frequencies[:64], want, rtol=3e-7)
+    assert rope.frequencies[64:] == (0.0,) * 192
+    np.testing.assert_allclose(make_rope(8, 1e4, {"rope_type": "proportional", "factor": 2.0}, 0).frequencies[0], 0.5)
 
 
 def test_yarn_by_loops() -> None:
@@ -144,6 +154,8 @@ def test_zero_frequency_leaves_its_pair_alone() -> None:
         ({"rope_type": "default", "factor": 8.0}, "'default' has no field factor"),
         ({"rope_type": "linear", "factor": 8.0, "beta_fast": 1}, "'linear' has no field beta_fast"),
         ({"rope_type": "linear"}, "factor must be a number >= 1"),
+        ({"rope_type": "proportional", "partial_rotary_factor": 1.5}, "partial_rotary_factor must be in"),
+        ({"rope_type": "proportional", "partial_rotary_factor": 0}, "partial_rotary_factor must be a number > 0"),
         ({"rope_type": "linear", "factor": 0.5}, "factor must be a number >= 1"),
         ({"rope_type": "linear", "factor": "8"}, "factor must be a number >= 1"),
         ({"rope_type": "linear", "factor": float("nan")}, "factor must be a number >= 1"),

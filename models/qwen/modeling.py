@@ -15,6 +15,7 @@ from flax import nnx
 
 from models.attention import merge, partial_softmax, visible
 from models.context import Context, Segment
+from models.linear import Linear
 from models.qwen.config import QwenConfig
 from models.rope import rotate
 
@@ -33,18 +34,6 @@ class RMSNorm(nnx.Module):
         wide = wide * jax.lax.rsqrt(jnp.mean(wide * wide, -1, keepdims=True) + self.eps)
         weight = self.weight[...]
         return wide.astype(x.dtype) * weight.reshape((1,) * (x.ndim - 1) + weight.shape)
-
-
-class Linear(nnx.Module):
-    """y = x W + b with W [in, out]; sums in float32."""
-
-    def __init__(self, size_in: int, size_out: int, bias: bool, dtype: Any, rngs: nnx.Rngs):
-        self.kernel = nnx.Param(jax.random.normal(rngs.params(), (size_in, size_out), dtype) * size_in**-0.5)
-        self.bias = nnx.Param(jnp.zeros((size_out,), dtype)) if bias else None
-
-    def __call__(self, x: Array) -> Array:
-        y = jnp.einsum("btd,df->btf", x, self.kernel[...], preferred_element_type=jnp.float32).astype(x.dtype)
-        return y if self.bias is None else y + self.bias[...][None, None]
 
 
 class Attention(nnx.Module):

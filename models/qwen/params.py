@@ -32,6 +32,6 @@ RULES = (
     ),
 )
 
-DERIVED = ("rotary_emb.inv_freq",)  # a table that old checkpoints store; it follows from the config
+IGNORED = ("*rotary_emb.inv_freq",)  # a table that old checkpoints store; it follows from the config
 
 TWINS = {"lm_head.weight": "model.embed_tokens.weight", "output.weight": "token_embd.weight"}  # if tied, may be stored
