@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmon import early
-from jaxmon.decode import Prefix, read
+from jaxmon.sampling import early
+from jaxmon.sampling.decode import Prefix, read
 from models.assign import by_path
 from models.context import Segment, empty, write
 from models.edits import shift

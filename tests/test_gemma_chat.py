@@ -9,7 +9,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from jaxmon import prompts
-from jaxmon.parsing import Outcome, parse
+from jaxmon.sampling.parsing import Outcome, parse
 from jaxmon.tasks import ledger
 from models.chat import Chat, choose
 from models.checkpoint import CheckpointError
