@@ -29,6 +29,7 @@ from jaxmon.sampler import Sampling
 from jaxmon.tally import Drawn
 from models.edits import shift
 from models.loading import Model
+from models.mesh import DATA, fetch
 
 CHAINS = pa.schema(
     [
@@ -79,6 +80,11 @@ class Drawer:
     def stop(self) -> jax.Array:
         return jnp.asarray(sorted(self.model.stop_ids), jnp.int32)
 
+    def dealt(self, slots: int) -> int:
+        """The largest multiple of the mesh's data axis up to `slots`, at least one per device."""
+        data = 1 if self.model.mesh is None else self.model.mesh.shape[DATA]
+        return max(1, slots // data) * data
+
 
 @dataclasses.dataclass(frozen=True)
 class Arm:
@@ -112,7 +118,8 @@ def no_cot(drawer: Drawer, arm: Arm) -> dict[str, Any]:
     model = drawer.model
     forced = read(drawer.extend, model.params, *pad(arm.prompt.forced, len(arm.prompt.forced)), arm.prefix)
     log_p = option_log_probabilities(drawer.extend, model.params, forced, options(arm.prompt.options), model.vocabulary)
-    if bool(jnp.isnan(log_p).any()):
+    log_p = fetch(log_p)
+    if np.isnan(log_p).any():
         raise ValueError(f"record {arm.record.id}, arm {arm.name}: the model's no-CoT logits are NaN")
     p = np.asarray(jax.nn.softmax(log_p))
     codes = [o.code for o in arm.record.options]
@@ -158,8 +165,8 @@ def draw(drawer: Drawer, shards: Sequence[Shard]) -> list[pa.Table]:
         chains = jax.tree.map(lambda a: a[None], chains)
     else:
         names = (stack(prefixes), jnp.stack(keys), ids, counts)
-        chains = sample_arms(*given, *names, drawer.stop, slots=drawer.slots // many, **settings)
-    chains = jax.device_get(chains)
+        chains = sample_arms(*given, *names, drawer.stop, slots=drawer.dealt(drawer.slots // many), **settings)
+    chains = fetch(chains)
     return [_table(model, shard, jax.tree.map(lambda a, i=i: a[i], chains)) for i, shard in enumerate(shards)]
 
 

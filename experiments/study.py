@@ -31,6 +31,7 @@ from jaxmon.records import Record
 from jaxmon.sampler import Sampling
 from jaxmon.tally import Drawn, tally
 from jaxmon.tasks import registry
+from models import mesh
 from models.loading import load
 
 TRUTH = ("attribute", "label", "score", "value")
@@ -121,7 +122,7 @@ def drawer(study: Study) -> draws.Drawer:
     """
     c = study.config
     jax.config.update("jax_default_matmul_precision", None if c["precision"] == "default" else c["precision"])
-    model = load(c["model"], c["dtype"])
+    model = load(c["model"], c["dtype"], mesh.make(c["mesh"]))
     chosen = {k: model.sampling[k] if c[k] is None else c[k] for k in ("temperature", "top_k", "top_p", "min_p")}
     sampling = Sampling(
         float(chosen["temperature"]), int(chosen["top_k"]), float(chosen["top_p"]), float(chosen["min_p"])

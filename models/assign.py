@@ -1,19 +1,24 @@
 """Fills a model's parameters from a checkpoint by a table of rules: every parameter exactly once, or an error.
 
-Knows: rules, transforms, how to report all faults at once. Does not know: any family or format.
+Values stream from file to device: the host holds one device's part of one tensor in the narrower of the stored and
+the wanted type, and one block of rows of the file (checkpoint.BLOCK).
+
+Knows: rules, transforms, how to report all faults at once. Does not know: any family or format, what a mesh is.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Sharding
 
-from models.checkpoint import Checkpoint, CheckpointError, Tensor
+from models.checkpoint import Bounds, Checkpoint, CheckpointError, Tensor
 
 
 def by_path(params: Any) -> dict[str, Any]:
@@ -54,8 +59,9 @@ def fill(
     checkpoint: Checkpoint,
     derived: Sequence[str] = (),
     twins: Mapping[str, str] | None = None,
+    where: Mapping[str, Sharding] | None = None,
 ) -> dict[str, jax.Array]:
-    """The parameters by path, read one tensor at a time: the host holds at most one beside them.
+    """The parameters by path, read one tensor at a time, each device's part straight onto it.
 
     Args:
       shapes: our parameters, path -> shape and dtype.
@@ -63,6 +69,7 @@ def fill(
       checkpoint: the tensors.
       derived: endings of names that hold nothing of their own (tables computed from the config) and may be ignored.
       twins: name -> name of tensors that may be stored twice (a tied head); they must be equal.
+      where: path -> sharding; default: the first device. Hosts read only what their own devices hold.
 
     Raises:
       CheckpointError: all missing, unknown and misshapen names in one line; or a tensor with NaN or infinity.
@@ -75,15 +82,54 @@ def fill(
     wanted = {names[p]: s.shape[::-1] if rows[p].transposed else s.shape for p, s in shapes.items()}
     _check(wanted, checkpoint, tuple(derived), twins)
     for copy, original in twins.items():
-        if not np.array_equal(_read(checkpoint.tensors[copy], copy), _read(checkpoint.tensors[original], original)):
+        if not _equal(checkpoint.tensors[copy], checkpoint.tensors[original]):
             raise CheckpointError(
                 f"{checkpoint.tensors[copy].file}: {copy} differs from {original}, but config says they are tied"
             )
     filled = {}
     for path, want in shapes.items():
-        values = _read(checkpoint.tensors[names[path]], names[path])
-        filled[path] = jnp.asarray(values.T if rows[path].transposed else values, want.dtype)
+        piece = functools.partial(_piece, checkpoint.tensors[names[path]], names[path], rows[path].transposed, want)
+        if where is None:
+            array = jnp.asarray(piece(tuple((0, n) for n in want.shape)))
+        else:
+            array = _spread_over(where[path], want.shape, piece)
+        filled[path] = array.astype(want.dtype)  # widens on the device
     return filled
+
+
+def _spread_over(sharding: Sharding, shape: tuple[int, ...], piece: Callable[[Bounds], np.ndarray]) -> jax.Array:
+    """The array whose parts are `piece(bounds)`; devices that hold the same part share one reading of it."""
+    holders: dict[Bounds, list[jax.Device]] = {}
+    for device, index in sharding.addressable_devices_indices_map(shape).items():
+        bounds = tuple(s.indices(n)[:2] for s, n in zip(index or (), shape, strict=True))
+        holders.setdefault(bounds, []).append(device)
+    parts = []
+    for bounds, devices in holders.items():
+        values = piece(bounds)
+        parts += [jax.block_until_ready(jax.device_put(values, d)) for d in devices]
+    return jax.make_array_from_single_device_arrays(shape, sharding, parts)
+
+
+def _piece(tensor: Tensor, name: str, transposed: bool, want: jax.ShapeDtypeStruct, bounds: Bounds) -> np.ndarray:
+    """One device's part of a parameter, at most as wide as it is stored."""
+    values: np.ndarray | None = None
+    for rows, block in tensor.blocks(bounds[::-1] if transposed else bounds):
+        if not np.isfinite(block).all():
+            raise CheckpointError(f"{tensor.file}: tensor {name} holds NaN or infinity")
+        if values is None:
+            dtype = min(block.dtype, np.dtype(want.dtype), key=lambda d: (d.itemsize, d != want.dtype))
+            values = np.empty([b - a for a, b in bounds], dtype)
+        if transposed:
+            values[..., rows] = block.T
+        else:
+            values[rows] = block
+    assert values is not None
+    return values
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    pairs = zip(one.blocks(), other.blocks(), strict=True)
+    return one.shape == other.shape and all(np.array_equal(a, b) for (_, a), (_, b) in pairs)
 
 
 def _check(
@@ -104,10 +150,3 @@ def _check(
     if faults:
         where = checkpoint.files[0].parent if checkpoint.naming == "hf" else checkpoint.files[0]
         raise CheckpointError(f"{where}: tensors do not fit the config; {'; '.join(faults)}")
-
-
-def _read(tensor: Tensor, name: str) -> np.ndarray:
-    values = tensor.read()
-    if not np.isfinite(values).all():
-        raise CheckpointError(f"{tensor.file}: tensor {name} holds NaN or infinity")
-    return values

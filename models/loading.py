@@ -15,16 +15,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import nnx
+from jax.sharding import Mesh
 from tokenizers import Tokenizer
 
 from models.assign import by_path, fill, spread
 from models.checkpoint import Checkpoint, CheckpointError
 from models.gguf_file import open_file
 from models.hf import open_folder
+from models.mesh import placed, shardings
 from models.qwen.chat import Chat, choose
 from models.qwen.config import QwenConfig, from_hf
 from models.qwen.modeling import Qwen, extend
 from models.qwen.params import DERIVED, RULES, TWINS
+from models.qwen.sharding import PLACES
 
 __all__ = ["CheckpointError", "Model", "load"]
 
@@ -46,7 +49,8 @@ class Model:
       family: its model_type.
       config: its shapes.
       graphdef, params: the static and the array half of the network, for `extend`.
-      extend: the pure function of models/qwen/modeling.py.
+      extend: the pure function of models/qwen/modeling.py, pinned to the mesh where there is one.
+      mesh: the devices it lies on; None is one device.
       tokenizer: tokenizers.Tokenizer; encode with add_special_tokens=False.
       vocabulary: number of real token ids; logits of rows at or above it are padding and must not be sampled.
       chat: how turns are written.
@@ -61,6 +65,7 @@ class Model:
     graphdef: nnx.GraphDef
     params: Any
     extend: Callable[..., Any]
+    mesh: Mesh | None
     tokenizer: Tokenizer
     vocabulary: int
     chat: Chat
@@ -69,12 +74,13 @@ class Model:
     fingerprint: str
 
 
-def load(path: str | Path, dtype: str = "float32") -> Model:
+def load(path: str | Path, dtype: str = "float32", mesh: Mesh | None = None) -> Model:
     """Loads a checkpoint.
 
     Args:
       path: a folder in Hugging Face layout, or a .gguf file.
       dtype: "float32" or "bfloat16", of parameters and activations.
+      mesh: where parameters, chains and their states lie (models/mesh.py); None is the first device.
 
     Raises:
       CheckpointError: one line that names the file and what is wrong with it.
@@ -94,14 +100,15 @@ def load(path: str | Path, dtype: str = "float32") -> Model:
         sampling = _sampling(str(family), checkpoint.generation)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from None
-    graphdef, params = _network(config, checkpoint, DTYPES[dtype])
+    graphdef, params = _network(config, checkpoint, DTYPES[dtype], mesh)
     return Model(
         name=path.name if path.is_dir() else path.stem,
         family=str(family),
         config=config,
         graphdef=graphdef,
         params=params,
-        extend=extend,
+        extend=extend if mesh is None else placed(extend, mesh),
+        mesh=mesh,
         tokenizer=checkpoint.tokenizer,
         vocabulary=vocabulary,
         chat=chat,
@@ -111,12 +118,13 @@ def load(path: str | Path, dtype: str = "float32") -> Model:
     )
 
 
-def _network(config: QwenConfig, checkpoint: Checkpoint, dtype: Any) -> tuple[nnx.GraphDef, Any]:
+def _network(config: QwenConfig, checkpoint: Checkpoint, dtype: Any, mesh: Mesh | None) -> tuple[nnx.GraphDef, Any]:
     """The network made of shapes alone (no memory), then filled."""
     graphdef, abstract = nnx.split(nnx.eval_shape(lambda: Qwen(config, dtype, nnx.Rngs(0))))
     shapes = by_path(abstract)
     rules = spread(RULES, config.num_layers)
-    values = fill(shapes, rules, checkpoint, DERIVED, TWINS if config.tied else None)
+    where = None if mesh is None else shardings(mesh, PLACES, list(shapes), config)
+    values = fill(shapes, rules, checkpoint, DERIVED, TWINS if config.tied else None, where)
     return graphdef, jax.tree.unflatten(jax.tree.structure(abstract), [values[p] for p in shapes])
 
 

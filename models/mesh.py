@@ -57,7 +57,7 @@ def sizes(text: str) -> tuple[int, int]:
 
 
 def make(text: str, devices: Sequence[jax.Device] | None = None) -> Mesh | None:
-    """The mesh of "DATAxMODEL" over the first of `devices` (default: all of all hosts); None for 1x1, nothing is placed.
+    """The mesh of "DATAxMODEL" over the first of `devices` (default: all, of all hosts); None for 1x1.
 
     Raises:
       ValueError: no mesh, more devices than there are, or hosts whose devices would be left out.
