@@ -80,7 +80,7 @@ def fill(
     names = {path: getattr(rows[path], checkpoint.naming) for path in shapes}
     twins = {k: v for k, v in (twins or {}).items() if k in checkpoint.tensors}
     wanted = {names[p]: s.shape[::-1] if rows[p].transposed else s.shape for p, s in shapes.items()}
-    _check(wanted, checkpoint, tuple(derived), twins)
+    check(wanted, checkpoint, tuple(derived), twins)
     for copy, original in twins.items():
         if not _equal(checkpoint.tensors[copy], checkpoint.tensors[original]):
             raise CheckpointError(
@@ -93,7 +93,7 @@ def fill(
             array = jnp.asarray(piece(tuple((0, n) for n in want.shape)))
         else:
             array = _spread_over(where[path], want.shape, piece)
-        filled[path] = array.astype(want.dtype)  # widens on the device
+        filled[path] = jax.block_until_ready(array.astype(want.dtype))  # widens on the device, one at a time
     return filled
 
 
@@ -132,12 +132,16 @@ def _equal(one: Tensor, other: Tensor) -> bool:
     return one.shape == other.shape and all(np.array_equal(a, b) for (_, a), (_, b) in pairs)
 
 
-def _check(
-    wanted: Mapping[str, tuple[int, ...]], checkpoint: Checkpoint, derived: tuple[str, ...], twins: Mapping[str, str]
+def check(
+    wanted: Mapping[str, tuple[int, ...]],
+    checkpoint: Checkpoint,
+    derived: tuple[str, ...] = (),
+    twins: Mapping[str, str] | None = None,
 ) -> None:
+    """Raises CheckpointError, one line for all, where stored names and shapes are not those of `wanted`."""
     have = checkpoint.tensors
     missing = sorted(n for n in wanted if n not in have)
-    unknown = [n for n in have if n not in wanted and n not in twins and not n.endswith(derived or ("\0",))]
+    unknown = [n for n in have if n not in wanted and n not in (twins or {}) and not n.endswith(derived or ("\0",))]
     misshapen = []
     for name, shape in wanted.items():
         if name in have and have[name].shape != shape:
@@ -148,5 +152,5 @@ def _check(
         if found
     ]
     if faults:
-        where = checkpoint.files[0].parent if checkpoint.naming == "hf" else checkpoint.files[0]
+        where = checkpoint.files[0].parent if checkpoint.naming != "gguf" else checkpoint.files[0]
         raise CheckpointError(f"{where}: tensors do not fit the config; {'; '.join(faults)}")

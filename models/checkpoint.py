@@ -57,7 +57,7 @@ class Checkpoint:
     """What a reader found.
 
     Attributes:
-      naming: whose tensor names these are, "hf" or "gguf": the column of a family's name table.
+      naming: whose tensor names these are, "hf" or "gguf", the column of a family's name table; or "ours".
       config: the fields of config.json; the GGUF reader writes its metadata in these terms.
       tensors: name -> Tensor.
       tokenizer: a `tokenizers.Tokenizer`, without truncation or padding.

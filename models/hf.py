@@ -33,13 +33,19 @@ def open_folder(folder: Path) -> Checkpoint:
     settings_file, generation_file = folder / "tokenizer_config.json", folder / "generation_config.json"
     settings = _json(settings_file) if settings_file.exists() else {}
     generation = _json(generation_file) if generation_file.exists() else {}
-    tensors, weight_files = _tensors(folder)
+    converted = (folder / "params").is_dir()
+    if converted:
+        from models import orbax_folder
+
+        tensors, weight_files = orbax_folder.tensors(folder)
+    else:
+        tensors, weight_files = _tensors(folder)
     tokenizer = _tokenizer(tokenizer_file)
     _same_added_tokens(tokenizer, settings, settings_file)
     template, template_files = _template(folder, settings)
     small = (config_file, tokenizer_file, settings_file, generation_file, *template_files)
     return Checkpoint(
-        naming="hf",
+        naming="ours" if converted else "hf",
         config=config,
         tensors=tensors,
         tokenizer=tokenizer,

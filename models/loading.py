@@ -78,7 +78,7 @@ def load(path: str | Path, dtype: str = "float32", mesh: Mesh | None = None) -> 
     """Loads a checkpoint.
 
     Args:
-      path: a folder in Hugging Face layout, or a .gguf file.
+      path: a folder in Hugging Face layout, one that tools/convert.py has made, or a .gguf file.
       dtype: "float32" or "bfloat16", of parameters and activations.
       mesh: where parameters, chains and their states lie (models/mesh.py); None is the first device.
 
@@ -88,9 +88,7 @@ def load(path: str | Path, dtype: str = "float32", mesh: Mesh | None = None) -> 
     path = Path(path)
     if dtype not in DTYPES:
         raise CheckpointError(f"dtype {dtype!r} is not one of {', '.join(DTYPES)}")
-    if not path.exists():
-        raise CheckpointError(f"{path}: no such file or folder")
-    checkpoint = open_folder(path) if path.is_dir() else open_file(path)
+    checkpoint = open_checkpoint(path)
     family = checkpoint.config.get("model_type")
     try:
         config = from_hf(checkpoint.config)
@@ -100,7 +98,7 @@ def load(path: str | Path, dtype: str = "float32", mesh: Mesh | None = None) -> 
         sampling = _sampling(str(family), checkpoint.generation)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from None
-    graphdef, params = _network(config, checkpoint, DTYPES[dtype], mesh)
+    graphdef, params = _network(path, config, checkpoint, DTYPES[dtype], mesh)
     return Model(
         name=path.name if path.is_dir() else path.stem,
         family=str(family),
@@ -118,13 +116,31 @@ def load(path: str | Path, dtype: str = "float32", mesh: Mesh | None = None) -> 
     )
 
 
-def _network(config: QwenConfig, checkpoint: Checkpoint, dtype: Any, mesh: Mesh | None) -> tuple[nnx.GraphDef, Any]:
+def open_checkpoint(path: Path) -> Checkpoint:
+    """Everything but the tensors' data.
+
+    Raises:
+      CheckpointError: as the readers do.
+    """
+    if not path.exists():
+        raise CheckpointError(f"{path}: no such file or folder")
+    return open_folder(path) if path.is_dir() else open_file(path)
+
+
+def _network(
+    path: Path, config: QwenConfig, checkpoint: Checkpoint, dtype: Any, mesh: Mesh | None
+) -> tuple[nnx.GraphDef, Any]:
     """The network made of shapes alone (no memory), then filled."""
     graphdef, abstract = nnx.split(nnx.eval_shape(lambda: Qwen(config, dtype, nnx.Rngs(0))))
     shapes = by_path(abstract)
     rules = spread(RULES, config.num_layers)
     where = None if mesh is None else shardings(mesh, PLACES, list(shapes), config)
-    values = fill(shapes, rules, checkpoint, DERIVED, TWINS if config.tied else None, where)
+    if checkpoint.naming == "ours":
+        from models import orbax_folder
+
+        values = orbax_folder.restore(path, checkpoint, shapes, where)
+    else:
+        values = fill(shapes, rules, checkpoint, DERIVED, TWINS if config.tied else None, where)
     return graphdef, jax.tree.unflatten(jax.tree.structure(abstract), [values[p] for p in shapes])
 
 
