@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from experiments import rundir
+from experiments import hosts, rundir
 from jaxmon import prompts
 from jaxmon.answers import option_log_probabilities, options
 from jaxmon.counts_schema import write_table
@@ -201,6 +201,11 @@ def save(path: Path, table: pa.Table) -> None:
     write_table(path, table)
 
 
+def _save_all(paths: Sequence[Path], tables: Sequence[pa.Table]) -> None:
+    for path, table in zip(paths, tables, strict=True):
+        save(path, table)
+
+
 class Wanted(NamedTuple):
     """A shard by name, and how its arm is opened if it has to be drawn."""
 
@@ -214,14 +219,13 @@ class Wanted(NamedTuple):
 def fill(drawer: Drawer, root: Path, wanted: Sequence[Wanted], done: Callable[[int], object] = int) -> None:
     """Draws the shards that are not on disk, several at once; `done` hears of chains that are there, as they come."""
     path = lambda w: rundir.shard(root, w.record, w.arm, w.first, w.stop)
-    missing = [w for w in wanted if not path(w).exists()]
+    missing = [wanted[i] for i in hosts.lead(lambda: [i for i, w in enumerate(wanted) if not path(w).exists()])]
     done(sum(w.stop - w.first for w in wanted) - sum(w.stop - w.first for w in missing))
     for size in sorted({w.stop - w.first for w in missing}):
         alike, many = [w for w in missing if w.stop - w.first == size], together(drawer, size)
         for group in (alike[i : i + many] for i in range(0, len(alike), many)):
             tables = draw(drawer, [Shard(w.open(), w.first, w.stop) for w in group])
-            for w, table in zip(group, tables, strict=True):
-                save(path(w), table)
+            hosts.lead(functools.partial(_save_all, [path(w) for w in group], tables))
             done(size * len(group))
 
 

@@ -111,6 +111,7 @@ def environment(fingerprint: str, precision: str) -> dict[str, Any]:
         "cpus": os.cpu_count(),
         "versions": {name: metadata.version(name) for name in PACKAGES},
         "devices": [f"{d.platform} {d.device_kind}" for d in jax.devices()],
+        "processes": jax.process_count(),
         "matmul precision": precision,
         "commit": git.stdout.strip() or "unknown",
         "model fingerprint": fingerprint,

@@ -129,17 +129,15 @@ def placed(extend: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]:
 def fetch(tree: Any) -> Any:
     """Arrays on the host, as NumPy; every process gets the whole of arrays that lie on several hosts."""
 
-    def whole(array: Any) -> Any:
-        if not isinstance(array, jax.Array) or array.is_fully_addressable or array.is_fully_replicated:
-            return array
-        return jax.jit(lambda a: a, out_shardings=NamedSharding(_mesh(array), PartitionSpec()))(array)
-
-    return jax.device_get(jax.tree.map(whole, tree))
+    meshes = {a.sharding.mesh for a in jax.tree.leaves(tree) if not (a.is_fully_addressable or a.is_fully_replicated)}
+    for mesh in meshes:
+        tree = _whole(mesh)(tree)
+    return jax.device_get(tree)
 
 
-def _mesh(array: jax.Array) -> Mesh:
-    assert isinstance(array.sharding, NamedSharding)
-    return array.sharding.mesh  # type: ignore[return-value]
+@functools.cache
+def _whole(mesh: Mesh) -> Callable[[Any], Any]:
+    return jax.jit(lambda tree: tree, out_shardings=NamedSharding(mesh, PartitionSpec()))
 
 
 def summary(mesh: Mesh | None) -> Mapping[str, int]:

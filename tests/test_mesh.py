@@ -22,37 +22,29 @@ from tests.checkpoints import CASES, QWEN3, write_folder
 from tests.running import tiny
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
-    """A run directory per mesh, and what the replay of one chain gave on the last."""
-    folder = tmp_path_factory.mktemp("meshes")
-    out = processes.finish(processes.start(["tests.on_devices", str(folder)], devices=8))
-    return folder, json.loads(out.splitlines()[-1])
-
-
 def tables(root: Path) -> dict[str, list[dict]]:
     files = sorted((root / "chains").rglob("*.parquet"))
     return {str(f.relative_to(root)): pq.read_table(f, partitioning=None).to_pylist() for f in files}
 
 
-def test_06_chains_are_the_same_on_1_2_4_and_8_devices(runs: tuple[Path, dict]) -> None:
+def test_06_chains_are_the_same_on_1_2_4_and_8_devices(mesh_runs: tuple[Path, dict]) -> None:
     """Float32, several arms drawn at once and padded; heads cut in two and four, with two kv heads."""
-    first, *others = (tables(runs[0] / text) for text in on_devices.MESHES)
+    first, *others = (tables(mesh_runs[0] / text) for text in on_devices.MESHES)
     assert sum(map(len, first.values())) == 16
     assert all(other == first for other in others)
-    answers = [pq.read_table(next((runs[0] / t / "answers").iterdir())) for t in on_devices.MESHES]
+    answers = [pq.read_table(next((mesh_runs[0] / t / "answers").iterdir())) for t in on_devices.MESHES]
     for other in answers[1:]:  # sums of products in another order: float32 rounding of a few terms
         np.testing.assert_allclose(other["target"].to_numpy(), answers[0]["target"].to_numpy(), rtol=1e-4, atol=1e-7)
 
 
-def test_a_chain_is_replayed_by_its_id_on_another_mesh(runs: tuple[Path, dict]) -> None:
-    rows = [row for table in tables(runs[0] / "1x1").values() for row in table]
+def test_a_chain_is_replayed_by_its_id_on_another_mesh(mesh_runs: tuple[Path, dict]) -> None:
+    rows = [row for table in tables(mesh_runs[0] / "1x1").values() for row in table]
     (stored,) = [r for r in rows if r["arm"] == "x1" and r["chain"] == on_devices.CHAIN]
-    assert runs[1]["replay"] == {"record": stored["record"], "tokens": stored["tokens"], "spec": [None, "model"]}
+    assert mesh_runs[1]["replay"] == {"record": stored["record"], "tokens": stored["tokens"], "spec": [None, "model"]}
 
 
-def test_51i_51j_a_converted_model_restores_on_another_mesh_bit_for_bit(runs: tuple[Path, dict]) -> None:
-    assert runs[1]["round trip"] == {"float32": True, "bfloat16": True}
+def test_51i_51j_a_converted_model_restores_on_another_mesh_bit_for_bit(mesh_runs: tuple[Path, dict]) -> None:
+    assert mesh_runs[1]["round trip"] == {"float32": True, "bfloat16": True}
 
 
 @pytest.mark.parametrize(("name", "text"), [("qwen2", "2x2"), ("qwen2 tied", "1x4"), ("qwen3 bias", "4x1")])
