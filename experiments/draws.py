@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments import hosts, rundir
+from experiments.cli import line, out_of_memory
 from jaxmon import prompts
 from jaxmon.answers import option_log_probabilities, options
 from jaxmon.counts_schema import write_table
@@ -27,9 +28,10 @@ from jaxmon.parsing import Outcome, menu, parse
 from jaxmon.records import Record
 from jaxmon.sampler import Sampling
 from jaxmon.tally import Drawn
+from models import memory
 from models.edits import shift
 from models.loading import Model
-from models.mesh import DATA, fetch
+from models.mesh import DATA, MODEL, fetch
 
 CHAINS = pa.schema(
     [
@@ -80,10 +82,32 @@ class Drawer:
     def stop(self) -> jax.Array:
         return jnp.asarray(sorted(self.model.stop_ids), jnp.int32)
 
+    @property
+    def data(self) -> int:
+        """Devices among which chains are dealt out."""
+        return 1 if self.model.mesh is None else self.model.mesh.shape[DATA]
+
     def dealt(self, slots: int) -> int:
         """The largest multiple of the mesh's data axis up to `slots`, at least one per device."""
-        data = 1 if self.model.mesh is None else self.model.mesh.shape[DATA]
-        return max(1, slots // data) * data
+        return max(1, slots // self.data) * self.data
+
+    @functools.cached_property
+    def token_bytes(self) -> int:
+        """Bytes of keys and values of a token of a chain, on each device that holds the chain."""
+        m = self.model
+        made = memory.states(m.extend, m.graphdef, m.params)
+        return memory.token(made, 1 if m.mesh is None else m.mesh.shape[MODEL])
+
+    def fits(self) -> tuple[bool, str]:
+        """Whether weights and chains in flight alone exceed a device, and how many chains should fit, as a sentence."""
+        limit, held = memory.limit(jax.local_devices()[0]), memory.weights(self.model.params)
+        each = memory.chain(self.token_bytes, self.length, self.model.config.vocab_size)
+        need, most = held + self.slots // self.data * each, memory.fit(limit, held, each) * self.data
+        said = (
+            f"slots = {self.slots} chains of {self.length} tokens take {memory.gib(need)} a device with the weights' "
+            f"{memory.gib(held)}, and it has {memory.gib(limit)}; slots = {most:,} should fit"
+        )
+        return need <= limit, said
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,7 +174,17 @@ def draw(drawer: Drawer, shards: Sequence[Shard]) -> list[pa.Table]:
 
     Raises:
       ValueError: the model's logits were NaN within a chain.
+      MemoryError: a device's memory was not enough; says how many chains should fit.
     """
+    try:
+        return _draw(drawer, shards)
+    except Exception as error:
+        if not out_of_memory(error):
+            raise
+        raise MemoryError(f"{line(error)}; {drawer.fits()[1]}") from None
+
+
+def _draw(drawer: Drawer, shards: Sequence[Shard]) -> list[pa.Table]:
     model, count = drawer.model, shards[0].stop - shards[0].first
     many = together(drawer, count)
     padded = [*shards, *[shards[0]] * (many - len(shards))]  # one compilation for fewer shards, too

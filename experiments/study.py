@@ -149,7 +149,11 @@ def drawer(study: Study) -> draws.Drawer:
     sampling = Sampling(
         float(chosen["temperature"]), int(chosen["top_k"]), float(chosen["top_p"]), float(chosen["min_p"])
     )
-    return draws.Drawer(model, c["task"], sampling, c["seed"], c["slots"], c["shard"], c["length"], c["bucket"])
+    made = draws.Drawer(model, c["task"], sampling, c["seed"], c["slots"], c["shard"], c["length"], c["bucket"])
+    fits, said = made.fits()
+    if not fits:
+        raise ValueError(f"config: {said}")
+    return made
 
 
 def sample(study: Study, drawer: draws.Drawer) -> None:

@@ -20,6 +20,8 @@ from jax.sharding import Sharding
 
 from models.checkpoint import Bounds, Checkpoint, CheckpointError, Tensor
 
+NAMED = 20  # most names of a kind in one line
+
 
 def by_path(params: Any) -> dict[str, Any]:
     """A parameter tree as path -> leaf, e.g. "layers.0.mlp.up_proj.kernel"."""
@@ -147,7 +149,7 @@ def check(
         if name in have and have[name].shape != shape:
             misshapen.append(f"{name} is {list(have[name].shape)}, not {list(shape)}")
     faults = [
-        f"{kind} {len(found)}: {', '.join(found)}"
+        f"{kind} {len(found)}: {', '.join(found[:NAMED])}{', …' if len(found) > NAMED else ''}"
         for kind, found in (("missing", missing), ("unknown", sorted(unknown)), ("misshapen", misshapen))
         if found
     ]

@@ -15,14 +15,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jax.sharding import Mesh
+from jax.sharding import AbstractMesh, Mesh
 from tokenizers import Tokenizer
 
+from models import memory
 from models.assign import by_path, fill, spread
 from models.checkpoint import Checkpoint, CheckpointError
 from models.gguf_file import open_file
 from models.hf import open_folder
-from models.mesh import placed, shardings
+from models.mesh import imagined, placed, shardings
 from models.qwen.chat import Chat, choose
 from models.qwen.config import QwenConfig, from_hf
 from models.qwen.modeling import Qwen, extend
@@ -98,7 +99,7 @@ def load(path: str | Path, dtype: str = "float32", mesh: Mesh | None = None) -> 
         sampling = _sampling(str(family), checkpoint.generation)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from None
-    graphdef, params = _network(path, config, checkpoint, DTYPES[dtype], mesh)
+    graphdef, params = _network(path, config, checkpoint, dtype, mesh)
     return Model(
         name=path.name if path.is_dir() else path.stem,
         family=str(family),
@@ -127,21 +128,63 @@ def open_checkpoint(path: Path) -> Checkpoint:
     return open_folder(path) if path.is_dir() else open_file(path)
 
 
+def abstract(config: QwenConfig, dtype: str, mesh: Mesh | AbstractMesh | None = None) -> tuple[nnx.GraphDef, Any]:
+    """The network made of shapes alone (no memory), each with its sharding where there is a mesh.
+
+    Raises:
+      CheckpointError: a mesh that does not divide the config's heads or units.
+    """
+    graphdef, shapes = nnx.split(nnx.eval_shape(lambda: Qwen(config, DTYPES[dtype], nnx.Rngs(0))))
+    return graphdef, shapes if mesh is None else laid(shapes, config, mesh)
+
+
+def laid(shapes: Any, config: QwenConfig, mesh: Mesh | AbstractMesh) -> Any:
+    """Shapes with the shardings they have on a mesh; raises as `abstract` does."""
+    leaves = by_path(shapes)
+    where = shardings(mesh, PLACES, list(leaves), config)
+    cut = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=where[path]) for path, leaf in leaves.items()]
+    return jax.tree.unflatten(jax.tree.structure(shapes), cut)
+
+
 def _network(
-    path: Path, config: QwenConfig, checkpoint: Checkpoint, dtype: Any, mesh: Mesh | None
+    path: Path, config: QwenConfig, checkpoint: Checkpoint, dtype: str, mesh: Mesh | None
 ) -> tuple[nnx.GraphDef, Any]:
-    """The network made of shapes alone (no memory), then filled."""
-    graphdef, abstract = nnx.split(nnx.eval_shape(lambda: Qwen(config, dtype, nnx.Rngs(0))))
-    shapes = by_path(abstract)
-    rules = spread(RULES, config.num_layers)
-    where = None if mesh is None else shardings(mesh, PLACES, list(shapes), config)
+    """The abstract network, filled."""
+    graphdef, unfilled = abstract(config, dtype, mesh)
+    _fits(path, config, unfilled, jax.local_devices()[0])
+    shapes = by_path(unfilled)
+    where = None if mesh is None else {path: shape.sharding for path, shape in shapes.items()}
     if checkpoint.naming == "ours":
         from models import orbax_folder
 
         values = orbax_folder.restore(path, checkpoint, shapes, where)
     else:
-        values = fill(shapes, rules, checkpoint, DERIVED, TWINS if config.tied else None, where)
-    return graphdef, jax.tree.unflatten(jax.tree.structure(abstract), [values[p] for p in shapes])
+        values = fill(
+            shapes, spread(RULES, config.num_layers), checkpoint, DERIVED, TWINS if config.tied else None, where
+        )
+    return graphdef, jax.tree.unflatten(jax.tree.structure(unfilled), [values[p] for p in shapes])
+
+
+def _fits(path: Path, config: QwenConfig, shapes: Any, device: jax.Device) -> None:
+    """Refuses weights that are larger than the device, and says what would fit."""
+    need, there = memory.weights(shapes), memory.limit(device)
+    if need <= there:
+        return
+    ways = []
+    for kind in dict.fromkeys((jax.tree.leaves(shapes)[0].dtype.name, "bfloat16")):
+        typed = jax.tree.map(lambda leaf, kind=kind: jax.ShapeDtypeStruct(leaf.shape, DTYPES[kind]), shapes)
+        for parts in (1, 2, 4, 8, 16, 32, 64):
+            try:
+                each = memory.weights(laid(typed, config, imagined(f"1x{parts}")))
+            except CheckpointError:  # an axis that the heads do not allow
+                continue
+            if memory.fit(there, each, 1):
+                ways.append(f"{kind} with a model axis of {parts} ({memory.gib(each)} each)")
+                break
+    advice = f"; {' or '.join(ways)} would fit" if ways else ""
+    raise CheckpointError(
+        f"{path}: {memory.gib(need)} of parameters on each device, which has {memory.gib(there)}{advice}"
+    )
 
 
 def _vocabulary(tokenizer: Tokenizer, config: QwenConfig) -> int:

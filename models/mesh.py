@@ -13,12 +13,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
 import jax
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from models.checkpoint import CheckpointError
 from models.context import Segment
@@ -70,7 +70,9 @@ def make(text: str, devices: Sequence[jax.Device] | None = None) -> Mesh | None:
     return None if wanted == 1 else jax.make_mesh(shape, (DATA, MODEL), (AxisType.Auto,) * 2, devices=devices[:wanted])
 
 
-def shardings(mesh: Mesh, places: Sequence[Place], paths: Sequence[str], config: Any) -> dict[str, NamedSharding]:
+def shardings(
+    mesh: Mesh | AbstractMesh, places: Sequence[Place], paths: Sequence[str], config: Any
+) -> dict[str, NamedSharding]:
     """Where every parameter lies: path -> sharding.
 
     Raises:
@@ -140,6 +142,6 @@ def _whole(mesh: Mesh) -> Callable[[Any], Any]:
     return jax.jit(lambda tree: tree, out_shardings=NamedSharding(mesh, PartitionSpec()))
 
 
-def summary(mesh: Mesh | None) -> Mapping[str, int]:
-    """For records of a run: devices per axis."""
-    return dict(mesh.shape) if mesh is not None else {DATA: 1, MODEL: 1}
+def imagined(text: str) -> AbstractMesh:
+    """A mesh without devices, for counting what each would hold."""
+    return AbstractMesh(sizes(text), (DATA, MODEL), axis_types=(AxisType.Auto,) * 2)

@@ -18,8 +18,9 @@ from models.checkpoint import CheckpointError
 from models.loading import load
 from models.qwen.sharding import PLACES
 from tests import checkpoints, on_devices, processes
-from tests.checkpoints import CASES, QWEN3, write_folder
+from tests.checkpoints import CASES, QWEN3, edit, refusal, write_folder
 from tests.running import tiny
+from tools.convert import convert
 
 
 def tables(root: Path) -> dict[str, list[dict]]:
@@ -121,3 +122,19 @@ def test_loading_holds_less_than_a_shard_beside_the_parameters(tmp_path: Path) -
     for dtype, text in (("bfloat16", "1x1"), ("float32", "2x4")):
         high, placed = peak(tmp_path, dtype, text)
         assert high - placed <= 1.3 * largest, (dtype, text, high, placed, largest)
+
+
+def test_converted_folders_that_are_refused(tmp_path: Path) -> None:
+    """One line each: a folder that is in use, a config of another size, a part of the parameters gone."""
+    source, out = write_folder(tmp_path / "source", QWEN3), tmp_path / "out"
+    convert(source, out, "bfloat16", "1x2")
+    assert by_path(load(out, "bfloat16").params).keys() == by_path(load(source).params).keys()
+    with pytest.raises(CheckpointError, match="out: is there already"):
+        convert(source, out, "float32", "1x1")
+    edit(out / "config.json", intermediate_size=64)
+    assert "misshapen 6: layers.0.mlp.gate_proj.kernel is [32, 48], not [32, 64]" in refusal(out)
+    edit(out / "config.json", intermediate_size=48)
+    parts = [f for f in (out / "params").rglob("d/*") if f.is_file()]
+    for file in parts:
+        file.unlink()
+    assert "params: " in refusal(out)
