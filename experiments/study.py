@@ -144,7 +144,7 @@ def drawer(study: Study) -> draws.Drawer:
     """
     c = study.config
     jax.config.update("jax_default_matmul_precision", None if c["precision"] == "default" else c["precision"])
-    model = load(c["model"], c["dtype"], mesh.make(c["mesh"]))
+    model = load(c["model"], c["dtype"], mesh.make(c["mesh"]), c["int8"])
     chosen = {k: model.sampling[k] if c[k] is None else c[k] for k in ("temperature", "top_k", "top_p", "min_p")}
     sampling = Sampling(
         float(chosen["temperature"]), int(chosen["top_k"]), float(chosen["top_p"]), float(chosen["min_p"])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -62,7 +63,8 @@ def fill(
     derived: Sequence[str] = (),
     twins: Mapping[str, str] | None = None,
     where: Mapping[str, Sharding] | None = None,
-) -> dict[str, jax.Array]:
+    narrow: Mapping[str, Callable[[jax.Array], Any]] = MappingProxyType({}),
+) -> dict[str, Any]:
     """The parameters by path, read one tensor at a time, each device's part straight onto it.
 
     Args:
@@ -71,6 +73,7 @@ def fill(
       checkpoint: the tensors.
       derived: endings of names that hold nothing of their own (tables computed from the config) and may be ignored.
       twins: name -> name of tensors that may be stored twice (a tied head); they must be equal.
+      narrow: path -> what is done to a parameter before the next is read (int8.quantise).
       where: path -> sharding; default: the first device. Hosts read only what their own devices hold.
 
     Raises:
@@ -95,7 +98,8 @@ def fill(
             array = jnp.asarray(piece(tuple((0, n) for n in want.shape)))
         else:
             array = _spread_over(where[path], want.shape, piece)
-        filled[path] = jax.block_until_ready(array.astype(want.dtype))  # widens on the device, one at a time
+        array = array.astype(want.dtype)  # widens on the device
+        filled[path] = jax.block_until_ready(narrow.get(path, lambda a: a)(array))  # one at a time
     return filled
 
 

@@ -18,7 +18,7 @@ from flax import nnx
 from jax.sharding import AbstractMesh, Mesh
 from tokenizers import Tokenizer
 
-from models import memory
+from models import int8, memory
 from models.assign import by_path, fill, spread
 from models.checkpoint import Checkpoint, CheckpointError
 from models.gguf_file import open_file
@@ -75,13 +75,14 @@ class Model:
     fingerprint: str
 
 
-def load(path: str | Path, dtype: str = "float32", mesh: Mesh | None = None) -> Model:
+def load(path: str | Path, dtype: str = "float32", mesh: Mesh | None = None, quantise: bool = False) -> Model:
     """Loads a checkpoint.
 
     Args:
       path: a folder in Hugging Face layout, one that tools/convert.py has made, or a .gguf file.
       dtype: "float32" or "bfloat16", of parameters and activations.
       mesh: where parameters, chains and their states lie (models/mesh.py); None is the first device.
+      quantise: matrices as int8 (models/int8.py).
 
     Raises:
       CheckpointError: one line that names the file and what is wrong with it.
@@ -99,7 +100,7 @@ def load(path: str | Path, dtype: str = "float32", mesh: Mesh | None = None) -> 
         sampling = _sampling(str(family), checkpoint.generation)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from None
-    graphdef, params = _network(path, config, checkpoint, dtype, mesh)
+    graphdef, params = _network(path, config, checkpoint, dtype, mesh, quantise)
     return Model(
         name=path.name if path.is_dir() else path.stem,
         family=str(family),
@@ -113,7 +114,7 @@ def load(path: str | Path, dtype: str = "float32", mesh: Mesh | None = None) -> 
         chat=chat,
         stop_ids=stop_ids,
         sampling=sampling,
-        fingerprint=_fingerprint(checkpoint.files, dtype),
+        fingerprint=_fingerprint(checkpoint.files, f"{dtype} int8" if quantise else dtype),
     )
 
 
@@ -147,27 +148,36 @@ def laid(shapes: Any, config: QwenConfig, mesh: Mesh | AbstractMesh) -> Any:
 
 
 def _network(
-    path: Path, config: QwenConfig, checkpoint: Checkpoint, dtype: str, mesh: Mesh | None
+    path: Path, config: QwenConfig, checkpoint: Checkpoint, dtype: str, mesh: Mesh | None, quantise: bool
 ) -> tuple[nnx.GraphDef, Any]:
     """The abstract network, filled."""
     graphdef, unfilled = abstract(config, dtype, mesh)
-    _fits(path, config, unfilled, jax.local_devices()[0])
+    narrowed = _narrowed(unfilled, int8.abstract) if quantise else unfilled
+    _fits(path, config, unfilled, memory.weights(narrowed), jax.local_devices()[0])
     shapes = by_path(unfilled)
     where = None if mesh is None else {path: shape.sharding for path, shape in shapes.items()}
     if checkpoint.naming == "ours":
         from models import orbax_folder
 
-        values = orbax_folder.restore(path, checkpoint, shapes, where)
+        values: dict[str, Any] = dict(orbax_folder.restore(path, checkpoint, shapes, where))
+        for name in filter(int8.chosen, values if quantise else ()):
+            values[name] = int8.quantise(values[name])
     else:
-        values = fill(
-            shapes, spread(RULES, config.num_layers), checkpoint, DERIVED, TWINS if config.tied else None, where
-        )
+        rules, twins = spread(RULES, config.num_layers), TWINS if config.tied else None
+        narrow = dict.fromkeys(filter(int8.chosen, shapes), int8.quantise) if quantise else {}
+        values = fill(shapes, rules, checkpoint, DERIVED, twins, where, narrow)
     return graphdef, jax.tree.unflatten(jax.tree.structure(unfilled), [values[p] for p in shapes])
 
 
-def _fits(path: Path, config: QwenConfig, shapes: Any, device: jax.Device) -> None:
+def _narrowed(params: Any, narrow: Callable[[Any], Any]) -> Any:
+    """Parameters (a tree) with `narrow` of those that int8 is for."""
+    leaves = [narrow(leaf) if int8.chosen(path) else leaf for path, leaf in by_path(params).items()]
+    return jax.tree.unflatten(jax.tree.structure(params), leaves)
+
+
+def _fits(path: Path, config: QwenConfig, shapes: Any, need: int, device: jax.Device) -> None:
     """Refuses weights that are larger than the device, and says what would fit."""
-    need, there = memory.weights(shapes), memory.limit(device)
+    there = memory.limit(device)
     if need <= there:
         return
     ways = []

@@ -29,6 +29,7 @@ def base() -> ConfigDict:
     # Who is asked
     c.model = "models/organisms/ledger"  # a Hugging Face folder or a .gguf file
     c.dtype = "float32"
+    c.int8 = False  # matrices as int8 with a scale per output channel (models/int8.py)
     c.precision = "highest"  # of matrix products: highest, high or default
     c.temperature = config_dict.placeholder(float)  # None: as published with the model
     c.top_k = config_dict.placeholder(int)
@@ -85,6 +86,7 @@ RANGES: Mapping[str, tuple[Any, str]] = {
     "seed": (lambda v: 0 <= v < 2**31, "in [0, 2^31)"),
     "data_seed": (lambda v: 0 <= v < 2**32, "in [0, 2^32)"),
     "dtype": (lambda v: v in ("float32", "bfloat16"), "float32 or bfloat16"),
+    "int8": (lambda v: v in (True, False), "True or False"),
     "precision": (lambda v: v in ("highest", "high", "default"), "highest, high or default"),
     "mesh": (lambda v: re.fullmatch(r"[1-9]\d*x[1-9]\d*", v), "DATAxMODEL, two whole numbers >= 1 such as 2x4"),
     "judge": (lambda v: v in ("lexical", "endpoint", "model"), "lexical, endpoint or model"),

@@ -15,6 +15,7 @@ from flax import nnx
 
 from models.attention import merge, partial_softmax, visible
 from models.context import Context, Segment
+from models.int8 import product
 from models.qwen.config import QwenConfig
 from models.rope import rotate
 
@@ -43,7 +44,7 @@ class Linear(nnx.Module):
         self.bias = nnx.Param(jnp.zeros((size_out,), dtype)) if bias else None
 
     def __call__(self, x: Array) -> Array:
-        y = jnp.einsum("btd,df->btf", x, self.kernel[...], preferred_element_type=jnp.float32).astype(x.dtype)
+        y = product(x, self.kernel[...])
         return y if self.bias is None else y + self.bias[...][None, None]
 
 
