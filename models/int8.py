@@ -3,10 +3,10 @@
     y[o] = s[o] sum_i x[i] q[i, o],  s[o] = max_i |w[i, o]| / 127,  q = round(w / s)
 
 A parameter is quantised if its path ends in "kernel" (in, out); a family takes part by using `product`. The barrier
-ties a matrix to what it multiplies, so that a compiler need not widen all of them before a sampling loop and hold both;
-XLA for CPUs does so all the same (compiled loop: 4 bytes of temporary memory a weight), so there int8 saves no
-memory while sampling. The library made for this (qwix) patches the products of a module while it runs and quantises a
-model that is already loaded; here matrices are quantised one by one as they arrive, wherever they lie.
+ties a matrix to what it multiplies, so that a compiler need not widen all of them before a sampling loop and hold both.
+XLA for CPUs does it all the same: a compiled loop asks for 4 bytes of temporary memory per weight, so there int8 saves
+nothing while chains are drawn. The library made for this (qwix) patches the products of a module while it runs and
+quantises a model that is already loaded; here matrices are quantised one by one as they arrive, wherever they lie.
 
 Knows: paths' endings, shardings of what it is given. Does not know: any family, files.
 """
