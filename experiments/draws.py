@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from experiments import rundir
+from experiments import hosts, rundir
+from experiments.cli import line, out_of_memory
 from jaxmon import prompts
 from jaxmon.counting.counts_schema import write_table
 from jaxmon.counting.tally import Drawn
@@ -27,8 +28,10 @@ from jaxmon.sampling.decode import Chains, Extend, Prefix, Shift, pad, read, sam
 from jaxmon.sampling.keys import arm_key
 from jaxmon.sampling.parsing import Outcome, menu, parse
 from jaxmon.sampling.sampler import Sampling
+from models import memory
 from models.edits import shift
 from models.loading import Model
+from models.mesh import DATA, MODEL, fetch
 
 CHAINS = pa.schema(
     [
@@ -79,6 +82,33 @@ class Drawer:
     def stop(self) -> jax.Array:
         return jnp.asarray(sorted(self.model.stop_ids), jnp.int32)
 
+    @property
+    def data(self) -> int:
+        """Devices among which chains are dealt out."""
+        return 1 if self.model.mesh is None else self.model.mesh.shape[DATA]
+
+    def dealt(self, slots: int) -> int:
+        """The largest multiple of the mesh's data axis up to `slots`, at least one per device."""
+        return max(1, slots // self.data) * self.data
+
+    @functools.cached_property
+    def token_bytes(self) -> int:
+        """Bytes of keys and values of a token of a chain, on each device that holds the chain."""
+        m = self.model
+        made = memory.states(m.extend, m.graphdef, m.params)
+        return memory.token(made, 1 if m.mesh is None else m.mesh.shape[MODEL])
+
+    def fits(self) -> tuple[bool, str]:
+        """Whether weights and chains in flight alone exceed a device, and how many chains should fit, as a sentence."""
+        limit, held = memory.limit(jax.local_devices()[0]), memory.weights(self.model.params)
+        each = memory.chain(self.token_bytes, self.length, self.model.config.vocab_size)
+        need, most = held + self.slots // self.data * each, memory.fit(limit, held, each) * self.data
+        said = (
+            f"slots = {self.slots} chains of {self.length} tokens take {memory.gib(need)} a device with the weights' "
+            f"{memory.gib(held)}, and it has {memory.gib(limit)}; slots = {most:,} should fit"
+        )
+        return need <= limit, said
+
 
 @dataclasses.dataclass(frozen=True)
 class Arm:
@@ -114,7 +144,8 @@ def no_cot(drawer: Drawer, arm: Arm) -> dict[str, Any]:
     before = arm.prefix if plain is None else read(drawer.extend, model.params, *pad(plain, drawer.bucket))
     forced = read(drawer.extend, model.params, *pad(arm.prompt.forced, len(arm.prompt.forced)), before)
     log_p = option_log_probabilities(drawer.extend, model.params, forced, options(arm.prompt.options), model.vocabulary)
-    if bool(jnp.isnan(log_p).any()):
+    log_p = fetch(log_p)
+    if np.isnan(log_p).any():
         raise ValueError(f"record {arm.record.id}, arm {arm.name}: the model's no-CoT logits are NaN")
     p = np.asarray(jax.nn.softmax(log_p))
     codes = [o.code for o in arm.record.options]
@@ -145,7 +176,17 @@ def draw(drawer: Drawer, shards: Sequence[Shard]) -> list[pa.Table]:
 
     Raises:
       ValueError: the model's logits were NaN within a chain.
+      MemoryError: a device's memory was not enough; says how many chains should fit.
     """
+    try:
+        return _draw(drawer, shards)
+    except Exception as error:
+        if not out_of_memory(error):
+            raise
+        raise MemoryError(f"{line(error)}; {drawer.fits()[1]}") from None
+
+
+def _draw(drawer: Drawer, shards: Sequence[Shard]) -> list[pa.Table]:
     model, count = drawer.model, shards[0].stop - shards[0].first
     many = together(drawer, count)
     padded = [*shards, *[shards[0]] * (many - len(shards))]  # one compilation for fewer shards, too
@@ -160,8 +201,8 @@ def draw(drawer: Drawer, shards: Sequence[Shard]) -> list[pa.Table]:
         chains = jax.tree.map(lambda a: a[None], chains)
     else:
         names = (stack(prefixes), jnp.stack(keys), ids, counts)
-        chains = sample_arms(*given, *names, drawer.stop, slots=drawer.slots // many, **settings)
-    chains = jax.device_get(chains)
+        chains = sample_arms(*given, *names, drawer.stop, slots=drawer.dealt(drawer.slots // many), **settings)
+    chains = fetch(chains)
     return [_table(model, shard, jax.tree.map(lambda a, i=i: a[i], chains)) for i, shard in enumerate(shards)]
 
 
@@ -196,6 +237,11 @@ def save(path: Path, table: pa.Table) -> None:
     write_table(path, table)
 
 
+def _save_all(paths: Sequence[Path], tables: Sequence[pa.Table]) -> None:
+    for path, table in zip(paths, tables, strict=True):
+        save(path, table)
+
+
 class Wanted(NamedTuple):
     """A shard by name, and how its arm is opened if it has to be drawn."""
 
@@ -209,14 +255,13 @@ class Wanted(NamedTuple):
 def fill(drawer: Drawer, root: Path, wanted: Sequence[Wanted], done: Callable[[int], object] = int) -> None:
     """Draws the shards that are not on disk, several at once; `done` hears of chains that are there, as they come."""
     path = lambda w: rundir.shard(root, w.record, w.arm, w.first, w.stop)
-    missing = [w for w in wanted if not path(w).exists()]
+    missing = [wanted[i] for i in hosts.lead(lambda: [i for i, w in enumerate(wanted) if not path(w).exists()])]
     done(sum(w.stop - w.first for w in wanted) - sum(w.stop - w.first for w in missing))
     for size in sorted({w.stop - w.first for w in missing}):
         alike, many = [w for w in missing if w.stop - w.first == size], together(drawer, size)
         for group in (alike[i : i + many] for i in range(0, len(alike), many)):
             tables = draw(drawer, [Shard(w.open(), w.first, w.stop) for w in group])
-            for w, table in zip(group, tables, strict=True):
-                save(path(w), table)
+            hosts.lead(functools.partial(_save_all, [path(w) for w in group], tables))
             done(size * len(group))
 
 

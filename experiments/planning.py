@@ -28,6 +28,7 @@ from experiments.study import Study
 from jaxmon import prompts
 from jaxmon.arms import X1, arms, x0
 from jaxmon.rules import operating
+from models import memory as memory_of
 from models.loading import Model
 
 STAGES = ("read prompts", "no-CoT answers", "X=1 select", "X=0 select", "X=1 estimate", "X=0 estimate")
@@ -59,18 +60,15 @@ def flops(model: Model, tokens: float, context: float) -> float:
 
 
 def memory(study: Study, drawer: draws.Drawer, prompt: int) -> dict[str, int]:
-    """Bytes held while chains are drawn, by what holds them."""
-    model = drawer.model
-    c = model.config
-    weights = sum(x.nbytes for x in jax.tree.leaves(model.params))
-    width = max(x.dtype.itemsize for x in jax.tree.leaves(model.params))
-    state = c.state_size * width
+    """Bytes held on each device while chains are drawn, by what holds them."""
+    model, slots = drawer.model, drawer.slots // drawer.data
+    state = drawer.token_bytes
     arms_open = 1 + max(len(v) for v in study.studied.values())
     return {
-        "weights": weights,
-        "chains in flight": drawer.slots * drawer.length * state,
+        "weights": memory_of.weights(model.params),
+        "chains in flight": slots * drawer.length * state,
         "prompts of one record": arms_open * prompt * state,
-        "logits": drawer.slots * c.vocab_size * 4,
+        "logits": slots * model.config.vocab_size * 4,
     }
 
 

@@ -119,6 +119,8 @@ def environment(fingerprint: str, precision: str) -> dict[str, Any]:
     """What a result depends on besides the config: versions, devices, precision, commit, weights, command."""
     import jax
 
+    from models.attention import IMPLEMENTATION
+
     here = Path(__file__).resolve().parent
     git = subprocess.run(["git", "-C", here, "describe", "--always", "--dirty"], capture_output=True, text=True)
     return {
@@ -127,7 +129,10 @@ def environment(fingerprint: str, precision: str) -> dict[str, Any]:
         "cpus": os.cpu_count(),
         "versions": {name: metadata.version(name) for name in PACKAGES},
         "devices": [f"{d.platform} {d.device_kind}" for d in jax.devices()],
+        "processes": jax.process_count(),
         "matmul precision": precision,
+        "attention": IMPLEMENTATION,
+        "XLA_FLAGS": os.environ.get("XLA_FLAGS", ""),
         "commit": git.stdout.strip() or "unknown",
         "model fingerprint": fingerprint,
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),

@@ -11,7 +11,7 @@ import functools
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import jax
 import pyarrow as pa
 from tqdm import tqdm
 
-from experiments import draws, judges, labelling, rundir
+from experiments import draws, hosts, judges, labelling, rundir
 from experiments.scoring import score as write_scores
 from experiments.scoring import summary
 from jaxmon.arms import X1, arms, shards, x0
@@ -33,6 +33,7 @@ from jaxmon.records import Record
 from jaxmon.rules import adaptive, staged
 from jaxmon.sampling.sampler import Sampling
 from jaxmon.tasks import registry
+from models import mesh
 from models.loading import load
 
 TRUTH = ("attribute", "label", "score", "value")
@@ -77,9 +78,19 @@ class Study:
 
 
 def run(config: Mapping[str, Any], root: Path) -> None:
-    """The whole job, in order; each stage reads what the one before it has written."""
-    with rundir.open_run(root, config), reopened(config, root) as study:
+    """The whole job, in order; each stage reads what the one before it has written. Hosts part when all is sampled."""
+    with ExitStack() as held:
+
+        def open_here() -> None:
+            held.callback(rundir.open_run(root, config).close)
+
+        hosts.lead(open_here)
+        own = config if hosts.leads() else {**config, "judge": "lexical"}  # one host judges
+        study = held.enter_context(reopened(own, root))
         sample(study, prepare(study))
+        hosts.part()
+        if not hosts.leads():
+            return
         judge(study)
         for line in score(study, count(study)):
             print(line)
@@ -108,11 +119,23 @@ def reopened(config: Mapping[str, Any], root: Path, beside: bool = False) -> Ite
 
 def prepare(study: Study) -> draws.Drawer:
     """Loads the model under study and logs the environment; raises what `drawer` raises, or RunError."""
-    made = drawer(study)
+    made = _drawer_of_every_host(study)
     entry = rundir.environment(made.model.fingerprint, study.config["precision"])
     entry |= {"model": made.model.name, "sampling": dataclasses.asdict(made.sampling)}
-    rundir.log_environment(study.root, entry)
+    hosts.lead(lambda: len(rundir.log_environment(study.root, entry)))
     return made
+
+
+def _drawer_of_every_host(study: Study) -> draws.Drawer:
+    made: list[draws.Drawer] = []
+
+    def load_here() -> str:
+        made.append(drawer(study))
+        return made[0].model.fingerprint
+
+    if len(set(hosts.every(load_here))) > 1:
+        raise hosts.HostError(f"{study.config['model']}: the hosts have different files under this name")
+    return made[0]
 
 
 def drawer(study: Study) -> draws.Drawer:
@@ -123,37 +146,43 @@ def drawer(study: Study) -> draws.Drawer:
     """
     c = study.config
     jax.config.update("jax_default_matmul_precision", None if c["precision"] == "default" else c["precision"])
-    model = load(c["model"], c["dtype"])
+    model = load(c["model"], c["dtype"], mesh.make(c["mesh"]), c["int8"])
     chosen = {k: model.sampling[k] if c[k] is None else c[k] for k in ("temperature", "top_k", "top_p", "min_p")}
     sampling = Sampling(
         float(chosen["temperature"]), int(chosen["top_k"]), float(chosen["top_p"]), float(chosen["min_p"])
     )
-    return draws.Drawer(model, c["task"], sampling, c["seed"], c["slots"], c["shard"], c["length"], c["bucket"])
+    made = draws.Drawer(model, c["task"], sampling, c["seed"], c["slots"], c["shard"], c["length"], c["bucket"])
+    fits, said = made.fits()
+    if not fits:
+        raise ValueError(f"config: {said}")
+    return made
 
 
 def sample(study: Study, drawer: draws.Drawer) -> None:
     """T = 0 answers of every arm; then chains as far as the rule goes on, the arms of a record together."""
     n, rule = study.plan.n, study.rule
     total = sum(2 * n * (1 + len(study.studied[r.id])) for r in study.task.records)
-    with tqdm(total=total, unit="chain", desc="sampling", smoothing=0.05, mininterval=0.5) as bar:
+    quiet = not hosts.leads()
+    with tqdm(total=total, unit="chain", desc="sampling", smoothing=0.05, mininterval=0.5, disable=quiet) as bar:
         for record in study.task.records:
             alive = list(study.studied[record.id])
             shown = arms(record, alive)
             arm = functools.cache(functools.partial(_open, drawer, shown))  # each prompt is read once, if at all
-            if not study.answers(record).exists():
+            if not hosts.lead(study.answers(record).exists):
                 rows = [draws.no_cot(drawer, arm(name)) for name in shown]
                 table = pa.table({f.name: pa.array([r[f.name] for r in rows], f.type) for f in draws.ANSWERS})
-                draws.save(study.answers(record), table.cast(draws.ANSWERS))
+                path = study.answers(record)
+                hosts.lead(functools.partial(draws.save, path, table.cast(draws.ANSWERS)))
 
             def hits(
                 names: Iterable[str], first: int, stop: int, record: Record = record, arm: Any = arm
             ) -> dict[str, int]:
                 """Target answers among the chains first … stop - 1 of each arm."""
-                found = _chains(study, drawer, record, arm, dict.fromkeys(names, range(first, stop)), bar)
-                return {k: sum(c.code == record.target for c in v) for k, v in zip(names, found, strict=True)}
+                read = _chains(study, drawer, record, arm, dict.fromkeys(names, range(first, stop)), bar)
+                return hosts.lead(lambda: {k: sum(c.code == record.target for c in v) for k, v in read().items()})
 
             k1 = hits([X1], 0, rule.first)[X1]
-            if staged.stops(k1, rule) or _beyond_m1(study, record):
+            if staged.stops(k1, rule) or hosts.lead(functools.partial(_beyond_m1, study, record)):
                 bar.total -= 2 * n * len(shown) - rule.first
                 continue
             k1 += hits([X1], rule.first, n)[X1]
@@ -194,15 +223,19 @@ def _chains(
     arm: Callable[[str], draws.Arm],
     wanted: Mapping[str, range],
     bar: tqdm,
-) -> list[list[Drawn]]:
-    """The chains of the arms with these ids, arm by arm; draws the shards that are not on disk, several at once."""
+) -> Callable[[], dict[str, list[Drawn]]]:
+    """Draws the shards with these ids that are not on disk, several at once; returns what reads the arms' chains."""
     cuts = [(name, *cut) for name, ids in wanted.items() for cut in _cut(study, ids)]
     opener = lambda name: functools.partial(arm, name)
     draws.fill(drawer, study.root, [draws.Wanted(record.id, *cut, opener(cut[0])) for cut in cuts], bar.update)
-    found: dict[str, list[Drawn]] = {name: [] for name in wanted}
-    for name, a, b in cuts:
-        found[name] += draws.drawn(draws.load_shard(study.root, record.id, name, a, b))
-    return list(found.values())
+
+    def read() -> dict[str, list[Drawn]]:
+        found: dict[str, list[Drawn]] = {name: [] for name in wanted}
+        for name, a, b in cuts:
+            found[name] += draws.drawn(draws.load_shard(study.root, record.id, name, a, b))
+        return found
+
+    return read
 
 
 def _cut(study: Study, ids: range) -> list[tuple[int, int]]:

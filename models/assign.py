@@ -1,20 +1,28 @@
 """Fills a model's parameters from a checkpoint by a table of rules: every parameter exactly once, or an error.
 
-Knows: rules, transforms, how to report all faults at once. Does not know: any family or format.
+Values stream from file to device: the host holds one device's part of one tensor in the narrower of the stored and
+the wanted type, and one block of rows of the file (checkpoint.BLOCK).
+
+Knows: rules, transforms, how to report all faults at once. Does not know: any family or format, what a mesh is.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import fnmatch
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Sharding
 
-from models.checkpoint import Checkpoint, CheckpointError, Tensor
+from models.checkpoint import Bounds, Checkpoint, CheckpointError, Tensor
+
+NAMED = 20  # most names of a kind in one line
 
 
 def by_path(params: Any) -> dict[str, Any]:
@@ -57,8 +65,10 @@ def fill(
     checkpoint: Checkpoint,
     ignored: Sequence[str] = (),
     twins: Mapping[str, str] | None = None,
-) -> dict[str, jax.Array]:
-    """The parameters by path, read one tensor at a time: the host holds at most one beside them.
+    where: Mapping[str, Sharding] | None = None,
+    narrow: Mapping[str, Callable[[jax.Array], Any]] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """The parameters by path, read one tensor at a time, each device's part straight onto it.
 
     Args:
       shapes: our parameters, path -> shape and dtype.
@@ -66,6 +76,8 @@ def fill(
       checkpoint: the tensors.
       ignored: patterns of names that may be there and are not read.
       twins: name -> name of tensors that may be stored twice (a tied head); they must be equal.
+      narrow: path -> what is done to a parameter before the next is read (int8.quantise).
+      where: path -> sharding; default: the first device. Hosts read only what their own devices hold.
 
     Raises:
       CheckpointError: all missing, unknown and misshapen names in one line; or a tensor with NaN or infinity.
@@ -76,18 +88,23 @@ def fill(
     names = {path: getattr(rows[path], checkpoint.naming) for path in shapes}
     twins = {k: v for k, v in (twins or {}).items() if k in checkpoint.tensors}
     wanted = {names[p]: stored_shape(s.shape, rows[p]) for p, s in shapes.items()}
-    _check(wanted, checkpoint, ignored, twins)
+    check(wanted, checkpoint, ignored, twins)
     for copy, original in twins.items():
-        if not np.array_equal(_read(checkpoint.tensors[copy], copy), _read(checkpoint.tensors[original], original)):
+        if not _equal(checkpoint.tensors[copy], checkpoint.tensors[original]):
             raise CheckpointError(
                 f"{checkpoint.tensors[copy].file}: {copy} differs from {original}, but config says they are tied"
             )
     filled = {}
     for path, want in shapes.items():
-        values = _read(checkpoint.tensors[names[path]], names[path])
-        if checkpoint.naming == "gguf" and rows[path].gguf_shift:
-            values = values + np.float32(rows[path].gguf_shift)
-        filled[path] = jnp.asarray(values.swapaxes(-1, -2) if rows[path].transposed else values, want.dtype)
+        shift = rows[path].gguf_shift if checkpoint.naming == "gguf" else 0.0
+        tensor, turned = checkpoint.tensors[names[path]], rows[path].transposed
+        piece = functools.partial(_piece, tensor, names[path], turned, shift, want)
+        if where is None:
+            array = jnp.asarray(piece(tuple((0, n) for n in want.shape)))
+        else:
+            array = _spread_over(where[path], want.shape, piece)
+        array = array.astype(want.dtype)  # widens on the device
+        filled[path] = jax.block_until_ready(narrow.get(path, lambda a: a)(array))  # one at a time
     return filled
 
 
@@ -96,29 +113,63 @@ def stored_shape(shape: tuple[int, ...], rule: Rule) -> tuple[int, ...]:
     return (*shape[:-2], shape[-1], shape[-2]) if rule.transposed else shape
 
 
-def _check(
-    wanted: Mapping[str, tuple[int, ...]], checkpoint: Checkpoint, ignored: Sequence[str], twins: Mapping[str, str]
+def _spread_over(sharding: Sharding, shape: tuple[int, ...], piece: Callable[[Bounds], np.ndarray]) -> jax.Array:
+    """The array whose parts are `piece(bounds)`; devices that hold the same part share one reading of it."""
+    holders: dict[Bounds, list[jax.Device]] = {}
+    for device, index in sharding.addressable_devices_indices_map(shape).items():
+        bounds = tuple(s.indices(n)[:2] for s, n in zip(index or (), shape, strict=True))
+        holders.setdefault(bounds, []).append(device)
+    parts = []
+    for bounds, devices in holders.items():
+        values = piece(bounds)
+        parts += [jax.block_until_ready(jax.device_put(values, d)) for d in devices]
+    return jax.make_array_from_single_device_arrays(shape, sharding, parts)
+
+
+def _piece(
+    tensor: Tensor, name: str, transposed: bool, shift: float, want: jax.ShapeDtypeStruct, bounds: Bounds
+) -> np.ndarray:
+    """One device's part of a parameter, at most as wide as it is stored; `shift` is added to every number."""
+    values: np.ndarray | None = None
+    stored = (*bounds[:-2], bounds[-1], bounds[-2]) if transposed else bounds
+    for rows, block in tensor.blocks(stored):
+        if not np.isfinite(block).all():
+            raise CheckpointError(f"{tensor.file}: tensor {name} holds NaN or infinity")
+        if values is None:
+            dtype = min(block.dtype, np.dtype(want.dtype), key=lambda d: (d.itemsize, d != want.dtype))
+            values = np.empty([b - a for a, b in bounds], dtype)
+        turned = np.swapaxes(block, -1, -2) if transposed else block
+        at = (..., rows) if transposed and len(bounds) == 2 else rows  # blocks are rows of the stored tensor
+        values[at] = turned + np.asarray(shift, turned.dtype) if shift else turned
+    assert values is not None
+    return values
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    pairs = zip(one.blocks(), other.blocks(), strict=True)
+    return one.shape == other.shape and all(np.array_equal(a, b) for (_, a), (_, b) in pairs)
+
+
+def check(
+    wanted: Mapping[str, tuple[int, ...]],
+    checkpoint: Checkpoint,
+    ignored: Sequence[str] = (),
+    twins: Mapping[str, str] | None = None,
 ) -> None:
+    """Raises CheckpointError, one line for all, where stored names and shapes are not those of `wanted`."""
     have = checkpoint.tensors
     missing = sorted(n for n in wanted if n not in have)
-    spare = [n for n in have if n not in wanted and n not in twins]
+    spare = [n for n in have if n not in wanted and n not in (twins or {})]
     unknown = [n for n in spare if not any(fnmatch.fnmatchcase(n, pattern) for pattern in ignored)]
     misshapen = []
     for name, shape in wanted.items():
         if name in have and have[name].shape != shape:
             misshapen.append(f"{name} is {list(have[name].shape)}, not {list(shape)}")
     faults = [
-        f"{kind} {len(found)}: {', '.join(found)}"
+        f"{kind} {len(found)}: {', '.join(found[:NAMED])}{', …' if len(found) > NAMED else ''}"
         for kind, found in (("missing", missing), ("unknown", sorted(unknown)), ("misshapen", misshapen))
         if found
     ]
     if faults:
-        where = checkpoint.files[0].parent if checkpoint.naming == "hf" else checkpoint.files[0]
+        where = checkpoint.files[0].parent if checkpoint.naming != "gguf" else checkpoint.files[0]
         raise CheckpointError(f"{where}: tensors do not fit the config; {'; '.join(faults)}")
-
-
-def _read(tensor: Tensor, name: str) -> np.ndarray:
-    values = tensor.read()
-    if not np.isfinite(values).all():
-        raise CheckpointError(f"{tensor.file}: tensor {name} holds NaN or infinity")
-    return values

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 Array = jax.Array
+IMPLEMENTATION = "segments"  # recorded with a run; there is no other yet
 MASKED = -1e30  # finite, so that a fully masked row stays finite
 
 

@@ -6,12 +6,16 @@ Knows: names, shapes, and how to read one tensor at a time. Does not know: any m
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
+
+BLOCK = 16 * 2**20  # most bytes (as float32) that are read at once where a file can be read in parts
+Bounds = tuple[tuple[int, int], ...]  # per dimension start and stop
 
 
 class CheckpointError(ValueError):
@@ -20,11 +24,32 @@ class CheckpointError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """One stored tensor; `read` fetches (and dequantises) it alone, so that loading streams."""
+    """One stored tensor, fetched (and dequantised) alone, so that loading streams.
+
+    Attributes:
+      shape: as stored.
+      read: the whole of it.
+      file: for messages.
+      part: a part of it, where the file can give one without reading the rest.
+    """
 
     shape: tuple[int, ...]
     read: Callable[[], np.ndarray]
-    file: str  # for messages
+    file: str
+    part: Callable[[tuple[slice, ...]], np.ndarray] | None = None
+
+    def blocks(self, bounds: Bounds | None = None) -> Iterator[tuple[slice, np.ndarray]]:
+        """The part within `bounds` (default: all), in runs of rows: where they lie within the part, and the values."""
+        bounds = tuple((0, n) for n in self.shape) if bounds is None else bounds
+        index = tuple(slice(a, b) for a, b in bounds)
+        if self.part is None or not bounds:
+            yield slice(None), self.read()[index]
+            return
+        (first, stop), *rest = bounds
+        rows = max(1, BLOCK // (4 * math.prod(b - a for a, b in rest) or 1))
+        for start in range(first, stop, rows):
+            end = min(start + rows, stop)
+            yield slice(start - first, end - first), self.part((slice(start, end), *index[1:]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +57,7 @@ class Checkpoint:
     """What a reader found.
 
     Attributes:
-      naming: whose tensor names these are, "hf" or "gguf": the column of a family's name table.
+      naming: whose tensor names these are, "hf" or "gguf", the column of a family's name table; or "ours".
       config: the fields of config.json; the GGUF reader writes its metadata in these terms.
       tensors: name -> Tensor.
       tokenizer: a `tokenizers.Tokenizer`, without truncation or padding.

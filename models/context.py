@@ -60,6 +60,6 @@ def write(buffer: Segment, new: Segment, column: Array, live: Array) -> Segment:
       column: int32 [B], the slot each row writes.
       live: bool [B]; rows that are not live write an invalid slot.
     """
-    rows = jnp.arange(column.shape[0])
     new = dataclasses.replace(new, valid=live[:, None])
-    return jax.tree.map(lambda a, b: a.at[rows, column].set(b[:, 0]), buffer, new)
+    put = jax.vmap(lambda row, slot, value: row.at[slot].set(value))  # rows stay on the devices that hold them
+    return jax.tree.map(lambda a, b: put(a, column, b[:, 0]), buffer, new)

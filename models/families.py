@@ -19,10 +19,13 @@ from models.gemma import chat as gemma_chat
 from models.gemma import config as gemma_config
 from models.gemma import modeling as gemma
 from models.gemma import params as gemma_params
+from models.gemma import sharding as gemma_sharding
+from models.mesh import Place
 from models.qwen import chat as qwen_chat
 from models.qwen import config as qwen_config
 from models.qwen import modeling as qwen
 from models.qwen import params as qwen_params
+from models.qwen import sharding as qwen_sharding
 
 Config = qwen_config.QwenConfig | gemma_config.GemmaConfig
 Names = Collection[str]
@@ -39,6 +42,7 @@ class Family:
       rules, ignored, twins: the name table, what is not read, what may be stored twice; of a config and a checkpoint's
         tensor names (`models.assign.fill`).
       chats: its turns; rows: (row of chats, phrase of its template), in the order they are tried.
+      places: where its parameters lie on a mesh.
       sampling: published settings; a checkpoint's own file comes first.
     """
 
@@ -50,6 +54,7 @@ class Family:
     twins: Callable[[Any, Names], Mapping[str, str]]
     chats: Mapping[str, Chat]
     rows: Callable[[Any], Sequence[tuple[str, str]]]
+    places: Sequence[Place]
     sampling: Mapping[str, float]
 
 
@@ -63,6 +68,7 @@ def _qwen(name: str, **sampling: float) -> Family:
         twins=lambda config, names: qwen_params.TWINS if config.tied else {},
         chats=qwen_chat.CHATS,
         rows=lambda config: qwen_chat.MARKS[name],
+        places=qwen_sharding.PLACES,
         sampling=sampling,
     )
 
@@ -77,6 +83,7 @@ def _gemma(rows: Callable[[Any], Sequence[tuple[str, str]]]) -> Family:
         twins=lambda config, names: gemma_params.twins(names),
         chats=gemma_chat.CHATS,
         rows=rows,
+        places=gemma_sharding.PLACES,
         sampling={"temperature": 1.0, "top_k": 64, "top_p": 0.95, "min_p": 0.0},
     )
 

@@ -6,6 +6,7 @@ read). Does not know: any model family. Executes nothing from the folder: pickle
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,13 +33,19 @@ def open_folder(folder: Path) -> Checkpoint:
     settings_file, generation_file = folder / "tokenizer_config.json", folder / "generation_config.json"
     settings = _json(settings_file) if settings_file.exists() else {}
     generation = _json(generation_file) if generation_file.exists() else {}
-    tensors, weight_files = _tensors(folder)
+    converted = (folder / "params").is_dir()
+    if converted:
+        from models import orbax_folder
+
+        tensors, weight_files = orbax_folder.tensors(folder)
+    else:
+        tensors, weight_files = _tensors(folder)
     tokenizer = _tokenizer(tokenizer_file)
     _same_added_tokens(tokenizer, settings, settings_file)
     template, template_files = _template(folder, settings)
     small = (config_file, tokenizer_file, settings_file, generation_file, *template_files)
     return Checkpoint(
-        naming="hf",
+        naming="ours" if converted else "hf",
         config=config,
         tensors=tensors,
         tokenizer=tokenizer,
@@ -94,15 +101,24 @@ def _one_file(file: Path) -> dict[str, Tensor]:
         with safe_open(file, "numpy") as handle:
             return handle.get_tensor(name)
 
+    def part(index: tuple[slice, ...], name: str) -> np.ndarray:
+        with safe_open(file, "numpy") as handle:  # closed at once: no page of the file stays mapped
+            return handle.get_slice(name)[index]
+
     tensors = {}
     try:
         with safe_open(file, "numpy") as handle:
             for name in handle.keys():  # noqa: SIM118 (a safetensors handle is not a mapping)
-                part = handle.get_slice(name)
-                if part.get_dtype() not in DTYPES:
+                stored = handle.get_slice(name)
+                if stored.get_dtype() not in DTYPES:
                     want = ", ".join(DTYPES)
-                    raise CheckpointError(f"{file}: tensor {name} is {part.get_dtype()}, not one of {want}")
-                tensors[name] = Tensor(tuple(part.get_shape()), lambda n=name: reader(n), str(file))  # type: ignore[misc]
+                    raise CheckpointError(f"{file}: tensor {name} is {stored.get_dtype()}, not one of {want}")
+                tensors[name] = Tensor(
+                    tuple(stored.get_shape()),
+                    functools.partial(reader, name),
+                    str(file),
+                    functools.partial(part, name=name),
+                )
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{file}: broken or truncated safetensors file ({error})") from None
     return tensors

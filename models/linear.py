@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from models.int8 import product
+
 Array = jax.Array
 
 
@@ -22,5 +24,5 @@ class Linear(nnx.Module):
         self.bias = nnx.Param(jnp.zeros((size_out,), dtype)) if bias else None
 
     def __call__(self, x: Array) -> Array:
-        y = jnp.einsum("btd,df->btf", x, self.kernel[...], preferred_element_type=jnp.float32).astype(x.dtype)
+        y = product(x, self.kernel[...])
         return y if self.bias is None else y + self.bias[...][None, None]

@@ -1,5 +1,6 @@
 """Strictness for every test: no silent dtype or rank promotion, exact float32 products, several fake devices."""
 
+import json
 import os
 from pathlib import Path
 
@@ -28,3 +29,13 @@ def data_root() -> Path:
     if not root.is_dir():
         pytest.skip("real data absent: set JAXMON_DATA to its folder")
     return root
+
+
+@pytest.fixture(scope="session")
+def mesh_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
+    """One small study on meshes of 1, 2, 4 and 8 devices (tests/on_devices.py): a run directory each, and its line."""
+    from tests import processes
+
+    folder = tmp_path_factory.mktemp("meshes")
+    out = processes.finish(processes.start(["tests.on_devices", str(folder)], devices=8))
+    return folder, json.loads(out.splitlines()[-1])

@@ -7,6 +7,7 @@ Defaults are the paper's where it has them: n = 1000 and tau = 0.08 (§3), two s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -28,6 +29,7 @@ def base() -> ConfigDict:
     # Who is asked
     c.model = "models/organisms/ledger"  # a Hugging Face folder or a .gguf file
     c.dtype = "float32"
+    c.int8 = False  # matrices as int8 with a scale per output channel (models/int8.py)
     c.precision = "highest"  # of matrix products: highest, high or default
     c.temperature = config_dict.placeholder(float)  # None: as published with the model
     c.top_k = config_dict.placeholder(int)
@@ -48,7 +50,8 @@ def base() -> ConfigDict:
     c.window_starts = 24  # first steps of windows, evenly spaced over the longest chain
     c.window_chains = 16  # X = 0 chains per pair and window
     # How it is computed; no bearing on which tokens a chain's name stands for
-    c.slots = 200  # chains in flight, of one arm, or of several where an arm has fewer
+    c.mesh = "1x1"  # devices along data x model (models/mesh.py): chains are dealt out over data, heads over model
+    c.slots = 200  # chains in flight, of one arm, or of several where an arm has fewer; a multiple of the data axis
     c.shard = 1000  # most chains per file
     c.bucket = 40  # prompts are padded to a multiple
     # What is made of it
@@ -87,7 +90,9 @@ RANGES: Mapping[str, tuple[Any, str]] = {
     "seed": (lambda v: 0 <= v < 2**31, "in [0, 2^31)"),
     "data_seed": (lambda v: 0 <= v < 2**32, "in [0, 2^32)"),
     "dtype": (lambda v: v in ("float32", "bfloat16"), "float32 or bfloat16"),
+    "int8": (lambda v: v in (True, False), "True or False"),
     "precision": (lambda v: v in ("highest", "high", "default"), "highest, high or default"),
+    "mesh": (lambda v: re.fullmatch(r"[1-9]\d*x[1-9]\d*", v), "DATAxMODEL, two whole numbers >= 1 such as 2x4"),
     "judge": (lambda v: v in ("lexical", "endpoint", "model"), "lexical, endpoint or model"),
     "judge_most": (lambda v: v >= 0, ">= 0"),
     "judge_controls": (lambda v: v >= 0, ">= 0"),
@@ -112,6 +117,8 @@ def check(config: ConfigDict) -> dict[str, Any]:
         faults.append(f"stage1 must be <= n = {fields['n']}, got {fields['stage1']}")
     if not faults and fields["drop_below"] > fields["tau"]:
         faults.append(f"drop_below must be <= tau = {fields['tau']}, got {fields['drop_below']}")
+    if not faults and fields["slots"] % int(fields["mesh"].split("x")[0]):
+        faults.append(f"slots must be a multiple of the data axis of mesh {fields['mesh']}, got {fields['slots']}")
     if faults:
         raise ValueError(f"config: {'; '.join(faults)}")
     return fields

@@ -77,6 +77,18 @@ class GemmaConfig:
         return len(self.layers)
 
     @property
+    def num_kv_heads(self) -> tuple[int, ...]:
+        return tuple(layer.kv_heads for layer in self.layers)
+
+    @property
+    def intermediate_sizes(self) -> tuple[int, ...]:
+        return tuple(layer.intermediate_size for layer in self.layers)
+
+    @property
+    def num_experts(self) -> int:
+        return self.experts.total if self.experts else 0
+
+    @property
     def stored(self) -> tuple[LayerShape, ...]:
         """The layers that own keys and values: the first ones, and the only ones in a segment."""
         return tuple(layer for layer in self.layers if layer.owns)
