@@ -178,4 +178,4 @@ def test_44_a_checkpoint_of_another_size_is_refused(tmp_path: Path) -> None:
     edit(tmp_path / "config.json", hidden_size=64, num_kv_shared_layers=2)
     message = refusal(tmp_path)
     assert "missing 3: model.layers.2.self_attn.k_norm.weight" in message
-    assert "model.norm.weight is [32], not [64]" in message
+    assert "model.layers.1.input_layernorm.weight is [32], not [64]" in message
