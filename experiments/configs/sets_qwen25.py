@@ -2,14 +2,13 @@
 
 Claim: none; it shows what a small model answers with and without a chain of thought, and that every set works on real
 input. n is far too small for a score, and the model is far smaller than the paper's and has no thinking channel.
-Cost: estimated from the prompts' lengths (150 to 900 tokens) and configs/thyroid_qwen25.py, not measured: without
-chains (--nocot) 3 to 20 s of processor time per record, with chains about 2 minutes per record more.
+Cost: 10 to 33 minutes of processor time a set, chains included.
 Command: python -m tools.fetch_weights qwen2.5-coder-0.5b-instruct --out weights/
          python -m experiments.answer_rates --config=experiments/configs/sets_qwen25.py:NAME --workdir=runs/rates-NAME
          python -m experiments.answer_rates --runs=runs/rates-thyroid,runs/rates-olympic,... --workdir=runs/rates
          python -m experiments.monitorability --config=experiments/configs/sets_qwen25.py:NAME --workdir=runs/rates-NAME
          with NAME one of thyroid, olympic, ddxplus, hinted_mcqa; the third draws the X = 0 arms beside what is there.
-Expected: not run to the end yet; nothing is recorded.
+Expected: the rates in experiments/results/README.md; the X = 0 arms have not been drawn.
 """
 
 from ml_collections.config_dict import ConfigDict
