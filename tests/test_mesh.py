@@ -17,7 +17,7 @@ from models.assign import by_path
 from models.checkpoint import CheckpointError
 from models.loading import load
 from models.qwen.sharding import PLACES
-from tests import checkpoints, on_devices, processes
+from tests import checkpoints, gemma_cases, on_devices, processes
 from tests.checkpoints import CASES, QWEN3, edit, refusal, write_folder
 from tests.running import tiny
 from tools.convert import convert
@@ -81,6 +81,23 @@ def test_every_parameter_of_every_case_has_a_row() -> None:
         assert list(mesh.shardings(made, PLACES, paths, config)) == paths
     with pytest.raises(CheckpointError, match=r"no row for parameters mlp\.router"):
         mesh.shardings(made, PLACES, ["norm.weight", "mlp.router"], config)
+
+
+@pytest.mark.parametrize("name", ["gemma4 edge", "gemma4 26b"])
+def test_gemma_on_a_mesh_gives_the_logits_of_one_device(name: str, tmp_path: Path) -> None:
+    """Per-layer embeddings and shared keys; experts cut over the model axis. Sums in another order: 2e-4."""
+    folder = gemma_cases.write_folder(tmp_path, gemma_cases.CASES[name])
+    made = mesh.make("2x2")
+    tokens = np.random.default_rng(0).integers(0, 300, (2, 12)).astype(np.int32)
+    positions = np.tile(np.arange(12, dtype=np.int32), (2, 1))
+    logits = []
+    for model in (load(folder), load(folder, mesh=made)):
+        run = jax.jit(model.extend, static_argnums=0)
+        logits.append(np.asarray(run(model.graphdef, model.params, tokens, positions)[0]))
+    np.testing.assert_allclose(logits[1], logits[0], atol=2e-4)
+    assert by_path(model.params)["layers.0.attention.q_proj.kernel"].sharding.spec == P(None, "model")
+    if name == "gemma4 26b":
+        assert by_path(model.params)["layers.0.experts.down"].sharding.spec == P("model", None, None)
 
 
 def test_a_mesh_that_does_not_divide_the_heads_is_refused(tmp_path: Path) -> None:
