@@ -162,7 +162,7 @@ def test_the_program_lists_what_it_has(arguments: list[str]) -> None:
     )
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        "usage: python -m tools.fetch_weights NAME [--out=DIR], NAME one of: qwen2.5-coder-0.5b-instruct"
+        "usage: python -m tools.fetch_weights NAME [--out=DIR], NAME one of: qwen2.5-coder-0.5b-instruct, gemma-3-270m"
     ]
 
 

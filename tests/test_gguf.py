@@ -93,7 +93,7 @@ def test_the_tokenizer_is_that_of_the_folder(tmp_path: Path) -> None:
         ({"qwen3.block_count": 3}, "missing 11: blk.2.attn_k.weight"),
         ({"general.type": "adapter"}, "holds a 'adapter', not a model"),
         ({"split.count": 3}, "one of 3 split files"),
-        ({"tokenizer.ggml.model": "llama"}, "tokenizer.ggml.model is 'llama'; only 'gpt2'"),
+        ({"tokenizer.ggml.model": "bert"}, "tokenizer.ggml.model is 'bert'; only 'gpt2'"),
         ({"tokenizer.ggml.pre": "llama-bpe"}, "tokenizer.ggml.pre is 'llama-bpe'; only qwen2 is built"),
         ({"tokenizer.ggml.merges": ...}, "metadata tokenizer.ggml.merges is missing"),
         ({"tokenizer.ggml.merges": ["a b c"]}, "tokenizer.ggml.merges has an entry that is not a pair"),
@@ -102,7 +102,7 @@ def test_the_tokenizer_is_that_of_the_folder(tmp_path: Path) -> None:
         ({"tokenizer.ggml.token_type": [1, 1]}, "has 288 tokens but 2 token types"),
         ({"tokenizer.ggml.token_type": [6] * 288}, "tokenizer.ggml.token_type 6 is not built"),
         ({"tokenizer.ggml.eos_token_id": 287}, "eos_token_id 287 is not an id of the tokenizer (283 ids)"),
-        ({"tokenizer.chat_template": "[INST]"}, "the chat template is none of those known for qwen3"),
+        ({"tokenizer.chat_template": "[INST]"}, "the chat template is none of those known (qwen3)"),
     ],
     ids=str,
 )
@@ -111,7 +111,7 @@ def test_refused_metadata(tmp_path: Path, changes: dict[str, Any], expected: str
 
 
 def test_unknown_architecture_and_quantisation(tmp_path: Path) -> None:
-    assert "model_type 'llama' is not supported (have qwen2, qwen3)" in refusal(
+    assert "model_type 'llama' is not supported (have qwen2, qwen3, gemma3" in refusal(
         write_file(tmp_path / "llama.gguf", QWEN3 | {"model_type": "llama"})
     )
     wide = QWEN3 | {"hidden_size": 256}

@@ -18,7 +18,7 @@ from tests.checkpoints import QWEN2, QWEN3, edit, refusal, write_folder
 
 FIELDS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (QWEN3, {"model_type": "llama"}, "model_type 'llama' is not supported (have qwen2, qwen3"),
-    (QWEN3, {"model_type": ...}, "model_type None is not supported (have qwen2, qwen3)"),
+    (QWEN3, {"model_type": ...}, "model_type None is not supported (have qwen2, qwen3, gemma3"),
     (QWEN3, {"logit_scale": 2.0}, "field logit_scale is not understood for qwen3"),
     (QWEN2, {"attention_bias": True}, "field attention_bias is not understood for qwen2"),
     (QWEN3, {"zeta": 1, "alpha": 2}, "field alpha, zeta is not understood"),

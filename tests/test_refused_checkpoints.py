@@ -43,7 +43,7 @@ BREAKS: dict[str, tuple[Break, str]] = {
     ),
     "foreign template": (
         lambda d: (d / "chat_template.jinja").write_text("{{ bos_token }}[INST]"),
-        "the chat template is none of those known for qwen3",
+        "the chat template is none of those known (qwen3)",
     ),
     "temperature below zero": (
         lambda d: (d / "generation_config.json").write_text('{"temperature": -1}'),

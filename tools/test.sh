@@ -9,4 +9,4 @@ python -c 'import torch' 2>/dev/null ||
 ruff format --check .
 ruff check .
 mypy
-exec python -m pytest -m 'not slow' "$@"
+exec python -m pytest -m 'not slow' -n 2 --dist loadfile "$@"
