@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -16,6 +17,7 @@ from jaxmon.sampling.decode import Prefix, pad, read
 from models.edits import shift
 from models.rope import make_rope
 from tests import tiny
+from tests.running import tiny_gemma
 
 ROPE = make_rope(16, 1e4, None, 256)
 SENTENCE, REST, FORCED = [7, 21, 9], [4, 33, 8, 2], [11, 5]
@@ -54,7 +56,15 @@ def anew(model: Any, text: list[int]) -> np.ndarray:
     return np.array([sum(law[o, len(text) - 1 + i, t] for i, t in enumerate(x)) for o, x in enumerate(OPTIONS)])
 
 
-def test_slices_of_one_chain_answer_as_texts_read_anew(model: Any) -> None:
+def gemma() -> tuple[Any, Any]:
+    """Sliding layers whose window (8) is shorter than prompt and chain, shared keys and values."""
+    made = tiny_gemma("gemma4 edge")
+    return jax.jit(functools.partial(made.extend, made.graphdef)), made.params
+
+
+@pytest.mark.parametrize("make", [tiny.qwen, gemma])
+def test_slices_of_one_chain_answer_as_texts_read_anew(make: Callable[[], Any]) -> None:
+    model = make()
     _, _, found = measured(model, START + REST)
     for b, k in np.ndindex(*CUTS.shape):
         text = START + REST + CHAINS[b, : CUTS[b, k]].tolist() + FORCED
