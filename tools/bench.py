@@ -51,7 +51,9 @@ def main(argv: list[str]) -> None:
         "transformers": lambda: bench_others.transformers(
             Path(f.model), model.vocabulary, f.prompt, f.length, tuple(map(int, f.batches))
         ),
-        "server": lambda: bench_others.server(f.server, f.server_model, text, f.server_n, f.length),
+        "server": lambda: bench_others.server(
+            f.server, f.server_model, text, f.server_n, f.length, lambda said: len(model.tokenizer.encode(said).ids)
+        ),
         "refill": lambda: bench_decode.refill(model, f.chains, *shape, f.repeats),
         "scaling": lambda: bench_decode.scaling(model, *shape, f.repeats),
         "early": lambda: bench_early.early(model, f.early_chains, f.prompt, f.early_length, f.repeats),

@@ -6,6 +6,7 @@ Knows: how the others draw n completions of one prompt. Does not know: this proj
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -38,27 +39,23 @@ def transformers(weights: Path, vocabulary: int, prompt: int, new: int, batches:
     return found
 
 
-def server(url: str, name: str, text: str, n: int, new: int) -> list[Figure]:
-    """tokens/s of one request for n completions of one prompt, which a server may read once and share."""
+def server(url: str, name: str, text: str, n: int, new: int, count: Callable[[str], int]) -> list[Figure]:
+    """tokens/s of one request for n completions of one prompt, which a server may read once and share.
+
+    Args: count: tokens of a text; a server's own account may cover one completion of the n.
+    """
     from openai import OpenAI
 
     client = OpenAI(base_url=url, api_key="none", timeout=3600, max_retries=0)
+    full = {"ignore_eos": True}  # known to llama.cpp and vLLM
     ask = lambda steps: client.completions.create(
-        model=name,
-        prompt=text,
-        n=n,
-        max_tokens=steps,
-        temperature=1.0,
-        logit_bias=None,
-        extra_body={"ignore_eos": True},
+        model=name, prompt=text, n=n, max_tokens=steps, temperature=1.0, extra_body=full
     )
     ask(1)
     began = time.perf_counter()
-    reply = ask(new)
+    choices = ask(new).choices
     seconds = time.perf_counter() - began
-    made = reply.usage.completion_tokens if reply.usage else 0
-    if len(reply.choices) != n:
-        raise ValueError(f"{url}: asked for {n} completions, got {len(reply.choices)}")
-    return [
-        Figure(f"server {name}, one request for {n} completions of {made / n:.0f} tokens", made / seconds, "tokens/s")
-    ]
+    if len(choices) != n:
+        raise ValueError(f"{url}: asked for {n} completions, got {len(choices)}")
+    made = sum(min(new, count(choice.text)) for choice in choices)
+    return [Figure(f"server {name}, one request, {n} completions of {made / n:.0f} tokens", made / seconds, "tokens/s")]
