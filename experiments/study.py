@@ -196,11 +196,11 @@ def sample(study: Study, drawer: draws.Drawer) -> None:
                 drawn, k0 = m, {name: k for name, k in k0.items() if said[name] == "go on"}
                 rest |= dict.fromkeys(settled, range(n, 2 * n))
             rest |= dict.fromkeys(k0, range(drawn, 2 * n))
-            _chains(study, drawer, record, arm, rest, bar)
             if rule.always or rest:
-                hits([X1], n, 2 * n)
+                rest[X1] = range(n, 2 * n)
             else:
                 bar.total -= n
+            _chains(study, drawer, record, arm, rest, bar)
 
 
 def _beyond_m1(study: Study, record: Record) -> bool:
