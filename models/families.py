@@ -38,7 +38,6 @@ class Family:
     Attributes:
       read: fields of config.json -> shapes.
       network: (shapes, dtype, rngs) -> the module.
-      extend: the pure function.
       rules, ignored, twins: the name table, what is not read, what may be stored twice; of a config and a checkpoint's
         tensor names (`models.assign.fill`).
       chats: its turns; rows: (row of chats, phrase of its template), in the order they are tried.
@@ -48,7 +47,6 @@ class Family:
 
     read: Callable[[Mapping[str, Any]], Any]
     network: Callable[..., nnx.Module]
-    extend: Callable[..., Any]
     rules: Callable[[Any, Names], Sequence[Rule]]
     ignored: Callable[[Any, Names], Sequence[str]]
     twins: Callable[[Any, Names], Mapping[str, str]]
@@ -62,7 +60,6 @@ def _qwen(name: str, **sampling: float) -> Family:
     return Family(
         read=qwen_config.from_hf,
         network=qwen.Qwen,
-        extend=qwen.extend,
         rules=lambda config, names: qwen_params.RULES,
         ignored=lambda config, names: qwen_params.IGNORED,
         twins=lambda config, names: qwen_params.TWINS if config.tied else {},
@@ -77,7 +74,6 @@ def _gemma(rows: Callable[[Any], Sequence[tuple[str, str]]]) -> Family:
     return Family(
         read=gemma_config.from_hf,
         network=gemma.Gemma,
-        extend=gemma.extend,
         rules=gemma_params.rules,
         ignored=gemma_params.ignored,
         twins=lambda config, names: gemma_params.twins(names),

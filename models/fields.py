@@ -11,6 +11,24 @@ from typing import Any
 from models.checkpoint import CheckpointError
 
 Fields = Mapping[str, Any]
+INERT = {  # of every family: field -> why it changes nothing here
+    "model_type": "chose the reader",
+    "attention_dropout": "training only",
+    "initializer_range": "training only",
+    "use_cache": "the caller holds the cache here",
+    "pad_token_id": "padding is a mask here",
+    "eos_token_id": "joins the stop set, outside the network",
+    "torch_dtype": "the dtype is chosen at loading",
+    "dtype": "the dtype is chosen at loading",
+    "transformers_version": "a label",
+    "_name_or_path": "a label",
+    "output_attentions": "what is returned, not what is computed",
+    "output_hidden_states": "what is returned, not what is computed",
+    "return_dict": "what is returned, not what is computed",
+    "id2label": "classification heads only",
+    "label2id": "classification heads only",
+    "problem_type": "classification heads only",
+}
 
 
 def understood(

@@ -64,7 +64,7 @@ def _quantise(sharding: NamedSharding | None) -> Callable[[Array], Int8]:
 
     if sharding is None:
         return jax.jit(run)
-    where: Any = Int8(sharding, _of_columns(sharding))  # type: ignore[arg-type]
+    where: Any = Int8(sharding, _of_columns(sharding))  # type: ignore[arg-type]  # shardings where arrays stand
     return jax.jit(run, out_shardings=where)
 
 
@@ -77,7 +77,7 @@ def abstract(shape: jax.ShapeDtypeStruct) -> Int8:
     """Shapes of `quantise`, for counting."""
     beside = _of_columns(shape.sharding) if isinstance(shape.sharding, NamedSharding) else None
     values: Any = jax.ShapeDtypeStruct(shape.shape, jnp.int8, sharding=shape.sharding)
-    return Int8(values, jax.ShapeDtypeStruct((1, shape.shape[1]), jnp.float32, sharding=beside))  # type: ignore[arg-type]
+    return Int8(values, jax.ShapeDtypeStruct((1, shape.shape[1]), jnp.float32, sharding=beside))  # type: ignore[arg-type]  # a shape
 
 
 def product(x: Array, matrix: Array | Int8) -> Array:

@@ -22,6 +22,7 @@ from models import int8, memory
 from models.assign import by_path, fill, spread
 from models.chat import Chat, choose
 from models.checkpoint import Checkpoint, CheckpointError
+from models.extend import extend
 from models.families import FAMILIES, Config, Family, abstract, family_of
 from models.gguf_file import open_file
 from models.hf import open_folder
@@ -42,7 +43,7 @@ class Model:
       family: its row in models/families.py.
       config: its shapes.
       graphdef, params: the static and the array half of the network, for `extend`.
-      extend: the pure function of the family's modeling.py, pinned to the mesh where there is one.
+      extend: the pure function of models/extend.py, pinned to the mesh where there is one.
       mesh: the devices it lies on; None is one device.
       tokenizer: tokenizers.Tokenizer; encode with add_special_tokens=False.
       vocabulary: number of real token ids; logits of rows at or above it are padding and must not be sampled.
@@ -103,7 +104,7 @@ def load(path: str | Path, dtype: str = "float32", mesh: Mesh | None = None, qua
         config=config,
         graphdef=graphdef,
         params=params,
-        extend=family.extend if mesh is None else placed(family.extend, mesh),
+        extend=extend if mesh is None else placed(extend, mesh),
         mesh=mesh,
         tokenizer=checkpoint.tokenizer,
         vocabulary=vocabulary,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import re
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
@@ -50,10 +51,10 @@ def sizes(text: str) -> tuple[int, int]:
     Raises:
       ValueError: the text is no mesh.
     """
-    parts = text.split("x") if isinstance(text, str) else []
-    if len(parts) != 2 or not all(p.isascii() and p.isdigit() and int(p) for p in parts):
+    found = re.fullmatch(r"([1-9][0-9]*)x([1-9][0-9]*)", text) if isinstance(text, str) else None
+    if found is None:
         raise ValueError(f"mesh must be DATAxMODEL, two whole numbers >= 1 such as 2x4, got {text!r}")
-    return int(parts[0]), int(parts[1])
+    return int(found[1]), int(found[2])
 
 
 def make(text: str, devices: Sequence[jax.Device] | None = None) -> Mesh | None:

@@ -29,8 +29,8 @@ NAMES = {
 }
 
 
-def renamed(name: str) -> str:
-    for old, new in NAMES.items():
+def renamed(name: str, names: Mapping[str, str] = NAMES) -> str:
+    for old, new in names.items():
         name = name.replace(old, new)
     return name
 

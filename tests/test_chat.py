@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from tokenizers import Tokenizer
 
 from models.chat import Chat, choose
 from models.checkpoint import CheckpointError
 from models.qwen.chat import CHATS, MARKS
+from tests import published
 from tests.checkpoints import TOKENIZER
+from tests.published import ids
 
-REAL = Path(__file__).parents[2] / "shared" / "models" / "tokenizers" / "qwen3"
 START, END, NEWLINE, BLANK_LINE, THINK, UNTHINK = 151644, 151645, 198, 271, 151667, 151668
 USER, SYSTEM, ASSISTANT = 872, 8948, 77091
 
 
 @pytest.fixture(scope="module")
 def real() -> Tokenizer:
-    if not REAL.is_dir():
-        pytest.skip("the published Qwen3 tokenizer is absent")
-    return Tokenizer.from_file(str(REAL / "tokenizer.json"))
+    return published.tokenizer("qwen3")
 
 
 @pytest.fixture(scope="module")
 def tiny() -> Tokenizer:
     return Tokenizer.from_file(str(TOKENIZER))
-
-
-def ids(tokenizer: Tokenizer, text: str) -> list[int]:
-    return tokenizer.encode(text, add_special_tokens=False).ids
 
 
 def qwen3(tokenizer: Tokenizer) -> Chat:
@@ -75,10 +68,9 @@ def test_qwen25_writes_its_default_system_turn(real: Tokenizer) -> None:
 
 @pytest.mark.parametrize("system", [None, "Be brief."])
 def test_46_own_renderer_equals_the_published_template(system: str | None) -> None:
-    if not REAL.is_dir():
-        pytest.skip("the published Qwen3 tokenizer is absent")
+    folder = published.folder("qwen3")
     transformers = pytest.importorskip("transformers")
-    theirs = transformers.AutoTokenizer.from_pretrained(str(REAL))
+    theirs = transformers.AutoTokenizer.from_pretrained(str(folder))
     turns = [{"role": "system", "content": system}] if system else []
     turns.append({"role": "user", "content": "  What is\n\n2 + 2?  "})
     chat = CHATS["qwen3"]

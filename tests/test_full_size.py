@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import json
 import math
-import os
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ import pytest
 from models.assign import by_path, spread, stored_shape
 from models.families import FAMILIES, abstract, family_of
 from models.loading import load
-from tests import checkpoints, gemma_cases, shape_facts
+from tests import checkpoints, gemma_cases, published, shape_facts
 from tests.checkpoints import edit, refusal
 from tests.gemma_cases import CASES
 from tests.running import extend, places, tiny_gemma
@@ -31,7 +30,7 @@ from tools.make_shapes import rows
 
 FACTS = shape_facts.facts()
 ROOT = Path(__file__).resolve().parent.parent
-PUBLISHED = Path(os.environ.get("JAXMON_DATA", ROOT.parent / "shared" / "data")).parent / "models" / "configs"
+PUBLISHED = published.MODELS / "configs"
 # Layers, of which own keys and values, and see everything; parameters of the text model in billions.
 SIZES = {
     "Qwen3-0.6B text": (28, 28, 28, 0.596),

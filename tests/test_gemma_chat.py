@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -15,28 +14,23 @@ from models.chat import Chat, choose
 from models.checkpoint import CheckpointError
 from models.families import FAMILIES
 from models.gemma.chat import CHATS
+from tests import published
 from tests.gemma_cases import TOKENIZER
+from tests.published import ids
 
 ROOT = Path(__file__).resolve().parent.parent
-REAL = Path(os.environ.get("JAXMON_DATA", ROOT.parent / "shared" / "data")).parent / "models" / "tokenizers" / "gemma4"
 BOS, TURN, END, THINK, CHANNEL, UNCHANNEL = 2, 105, 106, 98, 100, 101
 THOUGHT, NEWLINE, SYSTEM, USER, MODEL = 45518, 107, 9731, 2364, 4368
 
 
 @pytest.fixture(scope="module")
 def real() -> Tokenizer:
-    if not REAL.is_dir():
-        pytest.skip("the published Gemma 4 tokenizer is absent")
-    return Tokenizer.from_file(str(REAL / "tokenizer.json"))
+    return published.tokenizer("gemma4")
 
 
 @pytest.fixture(scope="module")
 def tiny() -> Tokenizer:
     return Tokenizer.from_file(str(TOKENIZER))
-
-
-def ids(tokenizer: Tokenizer, text: str) -> list[int]:
-    return tokenizer.encode(text, add_special_tokens=False).ids
 
 
 def row(name: str, tokenizer: Tokenizer) -> Chat:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from tokenizers import Tokenizer
 from models.checkpoint import CheckpointError
 from models.gguf_file import config_from
 from models.loading import Model, load
-from tests import gemma_cases
+from tests import gemma_cases, gguf_files, published
 from tests.checkpoints import GOLDEN, refusal
 from tests.gemma_cases import GEMMA3, TOKENIZER
 from tests.gguf_files import write_file
@@ -38,12 +39,6 @@ NAMES = {
     **{f"self_attn.{n}_norm": f"attn_{n}_norm" for n in "qk"},
     **{f"mlp.{n}_proj": f"ffn_{n}" for n in ("gate", "up", "down")},
 }
-
-
-def renamed(name: str) -> str:
-    for old, new in NAMES.items():
-        name = name.replace(old, new)
-    return name
 
 
 def metadata(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,7 +79,9 @@ def write(file: Path, **changes: Any) -> Path:
     weights = gemma_cases.weights({**FIELDS, "layer_types": ["sliding_attention"] * 6})
     shifted = {n: v + 1 if "norm" in n else v for n, v in weights.items()}  # llama.cpp stores 1 + w
     given = {k.replace("__", "."): v for k, v in changes.items()}
-    return write_file(file, FIELDS, given, shifted, said=metadata, rename=renamed)
+    return write_file(
+        file, FIELDS, given, shifted, said=metadata, rename=functools.partial(gguf_files.renamed, names=NAMES)
+    )
 
 
 def test_38_the_same_model_as_from_a_folder(tmp_path: Path) -> None:
@@ -159,13 +156,10 @@ def test_greedy_text_equals_the_recorded_reference(real: Model) -> None:
 @pytest.mark.slow
 def test_tokenizer_equals_the_published_one(real: Model) -> None:
     """Gemma 4's tokenizer.json has the same vocabulary but for control tokens (not in these texts)."""
-    from tests.test_gemma_chat import REAL
     from tests.test_real_weights import texts
 
-    if not REAL.is_dir():
-        pytest.skip("the published Gemma 4 tokenizer is absent")
-    published = Tokenizer.from_file(str(REAL / "tokenizer.json"))
+    theirs = published.tokenizer("gemma4")
     for text in texts():
         ids = real.tokenizer.encode(text, add_special_tokens=False).ids
-        assert ids == published.encode(text, add_special_tokens=False).ids, repr(text)
+        assert ids == theirs.encode(text, add_special_tokens=False).ids, repr(text)
         assert real.tokenizer.decode(ids, skip_special_tokens=False) == text

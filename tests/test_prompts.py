@@ -9,6 +9,7 @@ from jaxmon.prompts import continuations, encode, forced_text, instruction, opti
 from jaxmon.records import Attribute, Option, Record, remove
 from jaxmon.sampling.parsing import menu, parse
 from models.qwen.chat import CHATS
+from tests import published
 
 RECORD = Record(
     id="r1",
@@ -99,11 +100,8 @@ def test_a_control_token_in_a_record_is_refused_by_name():
         prompt(spiked, "thyroid", CHATS["qwen3"], PLAIN)
 
 
-def test_g46_g48_golden_ids_of_the_real_qwen3_tokenizer(data_root):
-    path = data_root.parent / "models" / "tokenizers" / "qwen3" / "tokenizer.json"
-    if not path.is_file():
-        pytest.skip("the Qwen3 tokenizer is absent beside the data")
-    tokenizer = Tokenizer.from_file(str(path))
+def test_g46_g48_golden_ids_of_the_real_qwen3_tokenizer():
+    tokenizer = published.tokenizer("qwen3")
     p = prompt(RECORD, "thyroid", CHATS["qwen3"], tokenizer)
     assert p.tokens[:3] == (151644, 872, 198)  # <|im_start|> user, newline: no BOS before it, no system turn
     assert p.tokens[-5:] == (151645, 198, 151644, 77091, 198)

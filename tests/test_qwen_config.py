@@ -14,6 +14,7 @@ from models.assign import by_path, spread
 from models.qwen.config import CHECKED, INERT, LIVE, from_hf
 from models.qwen.modeling import Qwen
 from models.qwen.params import RULES
+from tests import published
 from tests.checkpoints import QWEN2, QWEN3, edit, refusal, write_folder
 
 FIELDS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
@@ -112,7 +113,7 @@ def test_legacy_yarn_means_the_same() -> None:
 
 
 def real_config(name: str) -> dict[str, Any]:
-    file = Path(__file__).parents[2] / "shared" / "models" / "configs" / f"{name}.json"
+    file = published.MODELS / "configs" / f"{name}.json"
     if not file.exists():
         pytest.skip("published configs are absent")
     return json.loads(file.read_text())
@@ -122,11 +123,11 @@ def real_config(name: str) -> dict[str, Any]:
 def test_published_qwen3_configs_make_the_published_shapes(size: str) -> None:
     """Every tensor of the full-size model, by name and shape, from shapes alone (no memory)."""
     fields = real_config(f"Qwen3-{size}")
-    shapes_file = Path(__file__).parents[2] / "shared" / "models" / "configs" / "shapes" / f"Qwen3-{size}.text.json"
-    published = {k: tuple(v) for k, v in json.loads(shapes_file.read_text()).items()}
+    shapes_file = published.MODELS / "configs" / "shapes" / f"Qwen3-{size}.text.json"
+    expected = {k: tuple(v) for k, v in json.loads(shapes_file.read_text()).items()}
     config = from_hf(fields)
     state = nnx.state(nnx.eval_shape(lambda: Qwen(config, jnp.bfloat16, nnx.Rngs(0))))
     shapes = {p: v.shape for p, v in by_path(state).items()}
     rows = (r for r in spread(RULES, config.num_layers) if r.path in shapes)
     made = {r.hf: shapes[r.path][::-1] if r.transposed else shapes[r.path] for r in rows}
-    assert made == published
+    assert made == expected

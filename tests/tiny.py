@@ -10,8 +10,9 @@ import jax.numpy as jnp
 from flax import nnx
 
 from models.context import Context, Segment
+from models.extend import extend
 from models.qwen.config import QwenConfig
-from models.qwen.modeling import Qwen, extend
+from models.qwen.modeling import Qwen
 from models.rope import make_rope
 
 VOCABULARY = 61

@@ -59,6 +59,7 @@ def qwen3(name: str) -> Iterator[Held]:
     """In bfloat16, by model axis, as far as the heads allow."""
     from models import memory, mesh
     from models.checkpoint import CheckpointError
+    from models.extend import extend
     from models.families import FAMILIES, abstract
     from models.loading import DTYPES as KINDS
     from models.loading import laid
@@ -66,7 +67,7 @@ def qwen3(name: str) -> Iterator[Held]:
     family = FAMILIES["qwen3"]
     config = family.read(fields(name))
     graphdef, shapes = abstract(family, config, KINDS["bfloat16"])
-    made = memory.states(family.extend, graphdef, shapes)
+    made = memory.states(extend, graphdef, shapes)
     for axis in AXES:
         try:
             held = memory.weights(laid(shapes, family, config, mesh.imagined(f"1x{axis}")))

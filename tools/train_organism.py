@@ -30,9 +30,10 @@ import orbax.checkpoint as ocp
 from absl import app, flags, logging
 from flax import nnx
 
+from models.extend import extend
 from models.loading import load
 from models.qwen.config import QwenConfig, from_hf
-from models.qwen.modeling import Qwen, extend
+from models.qwen.modeling import Qwen
 from tools import organism_data as data
 from tools import organism_export as export
 from tools import organism_ladder, organism_ledger

@@ -7,7 +7,6 @@ Defaults are the paper's where it has them: n = 1000 and tau = 0.08 (§3), two s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -92,7 +91,7 @@ RANGES: Mapping[str, tuple[Any, str]] = {
     "dtype": (lambda v: v in ("float32", "bfloat16"), "float32 or bfloat16"),
     "int8": (lambda v: v in (True, False), "True or False"),
     "precision": (lambda v: v in ("highest", "high", "default"), "highest, high or default"),
-    "mesh": (lambda v: re.fullmatch(r"[1-9]\d*x[1-9]\d*", v), "DATAxMODEL, two whole numbers >= 1 such as 2x4"),
+    "mesh": (lambda v: _mesh(v), "DATAxMODEL, two whole numbers >= 1 such as 2x4"),
     "judge": (lambda v: v in ("lexical", "endpoint", "model"), "lexical, endpoint or model"),
     "judge_most": (lambda v: v >= 0, ">= 0"),
     "judge_controls": (lambda v: v >= 0, ">= 0"),
@@ -117,15 +116,21 @@ def check(config: ConfigDict) -> dict[str, Any]:
         faults.append(f"stage1 must be <= n = {fields['n']}, got {fields['stage1']}")
     if not faults and fields["drop_below"] > fields["tau"]:
         faults.append(f"drop_below must be <= tau = {fields['tau']}, got {fields['drop_below']}")
-    if not faults and fields["slots"] % int(fields["mesh"].split("x")[0]):
+    if not faults and fields["slots"] % _mesh(fields["mesh"])[0]:
         faults.append(f"slots must be a multiple of the data axis of mesh {fields['mesh']}, got {fields['slots']}")
     if faults:
         raise ValueError(f"config: {'; '.join(faults)}")
     return fields
 
 
+def _mesh(text: str) -> tuple[int, int]:
+    from models.mesh import sizes  # here, so that reading a config imports no jax
+
+    return sizes(text)
+
+
 def _holds(good: Callable[[Any], bool], value: Any) -> bool:
     try:
         return good(value)
-    except TypeError:  # a text where a number is asked for
+    except (TypeError, ValueError):  # a text where a number is asked for; no mesh
         return False

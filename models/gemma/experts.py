@@ -73,6 +73,7 @@ def _apply_to_all(
     size: int, batched: list[bool], tokens: Array, experts: Array, gate_up: Array, down: Array
 ) -> tuple[Array, bool]:
     if batched[2] or batched[3]:
+        # nobody maps over weights: the arms drawn together share one model
         raise NotImplementedError("a vmap over the experts' weights")
     every = [
         (a if b else jnp.broadcast_to(a[None], (size, *a.shape))).reshape(-1, a.shape[-1])

@@ -198,20 +198,3 @@ class Gemma(nnx.Module):
             logits = c.logit_cap * jnp.tanh(logits / c.logit_cap)
         keys, values = zip(*(made[j] for j in range(owners)), strict=True)
         return logits, Segment(keys, values, positions, valid)
-
-
-def extend(
-    graphdef: nnx.GraphDef,
-    params: Any,
-    tokens: Array,
-    positions: Array,
-    context: Context = (),
-    valid: Array | None = None,
-    at: Array | None = None,
-) -> tuple[Array, Segment]:
-    """Reads `tokens` after `context`: their logits, and the segment they make. Nothing is mutated.
-
-    Arguments and results are those of `models.qwen.modeling.extend`; the segment has the layers that own keys and
-    values.
-    """
-    return nnx.merge(graphdef, params)(tokens, positions, context, valid, at)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from models import fields as fields_of_all
+
 SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "head_dim")
 _COMMON = {
     *SIZES,
@@ -37,25 +39,10 @@ CHECKED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "gemma4": {**_ONE_VALUE, "use_bidirectional_attention": (None, "vision")},  # "vision": image tokens only
 }
 INERT = {
-    "model_type": "chose this reader",
+    **fields_of_all.INERT,
     "architectures": "a label; tensor names and shapes decide",
-    "attention_dropout": "training only",
-    "initializer_range": "training only",
-    "use_cache": "the caller holds the cache here",
     "cache_implementation": "the caller holds the cache here",
     "bos_token_id": "the chat writes it",
-    "pad_token_id": "padding is a mask here",
-    "eos_token_id": "joins the stop set, outside the network",
-    "torch_dtype": "the dtype is chosen at loading",
-    "dtype": "the dtype is chosen at loading",
-    "transformers_version": "a label",
-    "_name_or_path": "a label",
-    "output_attentions": "what is returned, not what is computed",
-    "output_hidden_states": "what is returned, not what is computed",
-    "return_dict": "what is returned, not what is computed",
-    "id2label": "classification heads only",
-    "label2id": "classification heads only",
-    "problem_type": "classification heads only",
 }
 # Beside `text_config`: images and sound, which a text prompt does not have.
 MULTIMODAL = ("vision_config", "audio_config", "mm_tokens_per_image", "audio_ms_per_token")

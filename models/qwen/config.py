@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from models import fields as fields_of_all
 from models.checkpoint import CheckpointError
 from models.fields import flag, positive, size, understood
 from models.rope import Rope, make_rope
@@ -96,28 +97,13 @@ CHECKED = {  # one value is built; any other is refused
     "quantization_config": (None,),
 }
 INERT = {
-    "model_type": "chose this reader",
+    **fields_of_all.INERT,
     "architectures": "checked against the family",
     "layer_types": "checked: full attention only",
     "sliding_window": "used only with use_sliding_window, which must be off",
     "max_window_layers": "used only with use_sliding_window, which must be off",
-    "attention_dropout": "training only",
-    "initializer_range": "training only",
-    "use_cache": "the caller holds the cache here",
     "bos_token_id": "Qwen prepends no token",
-    "pad_token_id": "padding is a mask here",
-    "eos_token_id": "joins the stop set, outside the network",
-    "torch_dtype": "the dtype is chosen at loading",
-    "dtype": "the dtype is chosen at loading",
-    "transformers_version": "a label",
-    "_name_or_path": "a label",
     "_attn_implementation_autoset": "which kernel, not what it computes",
-    "output_attentions": "what is returned, not what is computed",
-    "output_hidden_states": "what is returned, not what is computed",
-    "return_dict": "what is returned, not what is computed",
-    "id2label": "classification heads only",
-    "label2id": "classification heads only",
-    "problem_type": "classification heads only",
 }
 
 

@@ -115,28 +115,3 @@ class Qwen(nnx.Module):
         logits = jnp.einsum("btd,vd->btv", self.norm(x), head, preferred_element_type=jnp.float32)
         keys, values = zip(*made, strict=True)
         return logits, Segment(keys, values, positions, valid)
-
-
-def extend(
-    graphdef: nnx.GraphDef,
-    params: Any,
-    tokens: Array,
-    positions: Array,
-    context: Context = (),
-    valid: Array | None = None,
-    at: Array | None = None,
-) -> tuple[Array, Segment]:
-    """Reads `tokens` after `context`: their logits, and the segment they make. Nothing is mutated.
-
-    Args:
-      graphdef, params: `nnx.split(Qwen(...))`; the first is static, the second a pytree.
-      tokens: int32 [B, T].
-      positions: int32 [B, T], absolute; a key is seen by queries at or after its position.
-      context: segments of batch 1 (shared) or B.
-      valid: bool [B, T]; False marks padding, seen by nobody. Default: all valid.
-      at: int32 [B, Q], which of the T tokens to give logits for. Default: all.
-
-    Returns:
-      logits float32 [B, T or Q, V] and the new segment (batch B, T slots).
-    """
-    return nnx.merge(graphdef, params)(tokens, positions, context, valid, at)
