@@ -89,12 +89,12 @@ def expected(
     """The table before the run, and the expected calls of the judge (one per target answer of X = 1, estimation)."""
     n, rule, p = study.plan.n, study.rule, population
     found = lengths(study, drawer)
+    law = operating.operate(rule, p.p11, np.array([p.p11 - p.effect, p.p11]))  # the same for all records
     lines = {stage: Line() for stage in STAGES}
     calls = 0.0
     for record in study.task.records:
         pairs = len(study.studied[record.id])
         share = min(1.0, p.effects / pairs)
-        law = operating.operate(rule, p.p11, np.array([p.p11 - p.effect, p.p11]))
         kept = 1 - (share * law.discard[0] + (1 - share) * law.discard[1])
         chains0 = pairs * (share * law.chains0[0] + (1 - share) * law.chains0[1])
         some = 1.0 if rule.always else (1 - law.stopped) * (1 - (1 - kept) ** pairs)
