@@ -25,10 +25,10 @@ from tools.organism_data import Row, arrays
 from tools.train_organism import predictions
 
 
-def gaps(model: Model, rows: Sequence[Row], windows: bool = True) -> Iterator[tuple[str, float]]:
+def gaps(model: Model, rows: Sequence[Row]) -> Iterator[tuple[str, float]]:
     """(kind of token, total variation between the model's law and the process's) for every learnt token."""
     batch = arrays(model.tokenizer, rows, organism_ladder.WIDTH)
-    run = jax.jit(lambda params, b: predictions(functools.partial(model.extend, model.graphdef, params), b, windows))
+    run = jax.jit(lambda params, b: predictions(functools.partial(model.extend, model.graphdef, params), b, True))
     law = np.asarray(jax.nn.softmax(run(model.params, batch), -1))
     for r, row in enumerate(rows):
         said = row.learnt.split("\n")[1].split() if row.learnt.startswith("<think>") else None
