@@ -1,11 +1,11 @@
 """Speed, as ratios inside one run on one machine: medians of alternating repeats.
 
     python -m tools.bench --parts=decode,refill,scaling,early,startup,memory --out=bench.json
-    python -m tools.bench --parts=decode,transformers                       # wants torch and accelerate
-    python -m tools.bench --parts=decode,server --server=http://127.0.0.1:8080/v1   # a server you started
+    python -m tools.bench --parts=decode --transformers=bfloat16,float32 --batches=32   # wants torch and accelerate
+    python -m tools.bench --parts=decode --server=http://127.0.0.1:8080/v1              # a server you started
 
-decode        tokens/s of n chains after one prompt; FLOP/s beside the machine's own matrix product
-transformers  the same by generate, best of batch sizes and precisions; server: by one request for n completions
+decode        tokens/s of n chains after one prompt; FLOP/s beside the machine's own matrix product; in turn with them
+              generate of transformers in these precisions, and one request for n completions to a server
 refill        useful tokens/s and slot occupancy where chains stop at different lengths
 scaling       decode over slots, prompt and chain length
 early         early answers at 20 positions against one teacher-forced pass and against every prefix anew
@@ -27,7 +27,7 @@ from absl import flags
 
 from experiments import cli
 
-PARTS = ("decode", "transformers", "server", "refill", "scaling", "early", "startup", "memory")
+PARTS = ("decode", "refill", "scaling", "early", "startup", "memory")
 
 
 def main(argv: list[str]) -> None:
@@ -36,8 +36,8 @@ def main(argv: list[str]) -> None:
         raise ValueError(f"unexpected argument {argv[1]!r}")
     if strange := sorted(set(f.parts) - set(PARTS)):
         raise ValueError(f"--parts: {', '.join(strange)} unknown (have {', '.join(PARTS)})")
-    if "server" in f.parts and not f.server:
-        raise ValueError("--parts=server wants --server=URL")
+    if (f.transformers or f.server) and "decode" not in f.parts:
+        raise ValueError("--transformers and --server are timed beside --parts=decode")
     import jax
 
     from models.loading import load
@@ -45,15 +45,20 @@ def main(argv: list[str]) -> None:
 
     model = load(f.model, f.dtype)
     shape = (f.prompt, f.length, f.slots)
-    text = "The committee met on Tuesday. " * (f.prompt // 6)  # about as many tokens
+
+    def rivals() -> dict[str, bench_others.Rival]:
+        found: dict[str, bench_others.Rival] = {}
+        if f.transformers:
+            shape = (model.vocabulary, f.prompt, f.length)
+            found |= bench_others.transformers(Path(f.model), *shape, tuple(map(int, f.batches)), f.transformers)
+        if f.server:
+            text = "The committee met on Tuesday. " * (f.prompt // 6)  # about as many tokens
+            count = lambda said: len(model.tokenizer.encode(said).ids)
+            found |= bench_others.server(f.server, f.server_model, text, f.server_n, f.length, count)
+        return found
+
     work = {
-        "decode": lambda: bench_decode.decode(model, f.chains, *shape, f.repeats),
-        "transformers": lambda: bench_others.transformers(
-            Path(f.model), model.vocabulary, f.prompt, f.length, tuple(map(int, f.batches))
-        ),
-        "server": lambda: bench_others.server(
-            f.server, f.server_model, text, f.server_n, f.length, lambda said: len(model.tokenizer.encode(said).ids)
-        ),
+        "decode": lambda: bench_decode.decode(model, f.chains, *shape, f.repeats, rivals()),
         "refill": lambda: bench_decode.refill(model, f.chains, *shape, f.repeats),
         "scaling": lambda: bench_decode.scaling(model, *shape, f.repeats),
         "early": lambda: bench_early.early(model, f.early_chains, f.prompt, f.early_length, f.repeats),
@@ -64,12 +69,6 @@ def main(argv: list[str]) -> None:
     for part in f.parts:
         found[part] = work[part]()
         print(f"-- {part}", *(figure.line() for figure in found[part]), sep="\n", flush=True)
-    own = next((x.value for x in found.get("decode", ()) if x.unit == "tokens/s"), None)
-    for part, target in (("transformers", ">= 10"), ("server", ">= 1.3")):
-        if own and part in found:
-            best = max(found[part], key=lambda x: x.value)
-            found[f"{part}: ratio"] = [bench_decode.Figure(f"ours / best of {part}", own / best.value, "times", target)]
-            print(found[f"{part}: ratio"][0].line())
     if f.out:
         result = {
             "machine": {
@@ -96,6 +95,7 @@ if __name__ == "__main__":
     flags.DEFINE_integer("length", 128, "Tokens of a chain.", 1)
     flags.DEFINE_integer("slots", 128, "Chains in flight.", 1)
     flags.DEFINE_integer("repeats", 3, "Timed calls of each.", 1)
+    flags.DEFINE_list("transformers", [], "Precisions in which transformers draws the same beside; none: not at all.")
     flags.DEFINE_list("batches", ["32"], "num_return_sequences of transformers.")
     flags.DEFINE_string("server", "", "Base URL of an OpenAI-compatible server with the same weights.")
     flags.DEFINE_string("server_model", "default", "Its model's name.")

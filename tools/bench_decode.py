@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -22,6 +22,7 @@ from jaxmon.sampling.decode import pad, read, sample
 from jaxmon.sampling.keys import arm_key
 from jaxmon.sampling.sampler import Sampling
 from models.loading import Model
+from tools.bench_others import Rival
 from tools.bench_timing import Figure, medians
 
 UNIFORM = 1e4  # a temperature at which every token is about as likely
@@ -29,8 +30,8 @@ UNIFORM = 1e4  # a temperature at which every token is about as likely
 
 def chains(
     model: Model, n: int, prompt: int, length: int, slots: int, stop: Sequence[int] = (), heat: float = 1.0
-) -> Callable[[], Any]:
-    """A call that reads a prompt of random tokens and draws n chains after it."""
+) -> Callable[..., Any]:
+    """A call that reads a prompt of random tokens and draws n chains after it, or as many as it is told."""
     extend = functools.partial(model.extend, model.graphdef)
     tokens = pad(np.random.default_rng(0).integers(0, model.vocabulary, prompt).tolist(), 64)
     key, ids = arm_key(0, "bench", "x1"), jnp.arange(n, dtype=jnp.int32)
@@ -38,27 +39,35 @@ def chains(
     sampling = Sampling(heat, 0, 1.0, 0.0)
     settings = {"sampling": sampling, "slots": slots, "length": length, "vocabulary": model.vocabulary}
 
-    def call() -> Any:
+    def call(count: int = n) -> Any:
         prefix = read(extend, model.params, *tokens)
-        return sample(extend, model.params, prefix, key, ids, jnp.int32(n), ends, **settings)
+        return sample(extend, model.params, prefix, key, ids, jnp.int32(count), ends, **settings)
 
     return call
 
 
-def decode(model: Model, n: int, prompt: int, length: int, slots: int, repeats: int) -> list[Figure]:
-    """(a) and (b): tokens/s of n full chains; decode FLOP/s beside those of a large float32 matrix product."""
+def decode(
+    model: Model, n: int, prompt: int, length: int, slots: int, repeats: int, rivals: Mapping[str, Rival]
+) -> list[Figure]:
+    """(a) and (b): tokens/s of n full chains and of others' calls; FLOP/s beside a large float32 matrix product's."""
     side = 4096
     left, right = jnp.ones((side, side), jnp.float32), jnp.ones((side, side), jnp.float32)
     product = jax.jit(lambda a, b: a @ b)
-    work = {"chains": chains(model, n, prompt, length, slots), "product": lambda: product(left, right)}
-    seconds = medians(work, repeats)
+    own = chains(model, n, prompt, length, slots)
+    work = {"chains": own, "product": lambda: product(left, right)} | {k: r.call for k, r in rivals.items()}
+    ready = {"chains": lambda: own(0)} | {k: r.ready for k, r in rivals.items()}
+    seconds = medians(work, repeats, ready)
     done = flops(model, n * length, prompt + length / 2)
     rate, machine = done / seconds["chains"], 2 * side**3 / seconds["product"]
+    speed = n * length / seconds["chains"]
+    others = {name: rival.tokens / seconds[name] for name, rival in rivals.items()}
     return [
-        Figure(f"{n} chains of {length} after {prompt}, {slots} slots", n * length / seconds["chains"], "tokens/s"),
+        Figure(f"{n} chains of {length} after {prompt}, {slots} slots", speed, "tokens/s"),
         Figure("decode, the prompt's reading included", rate / 1e9, "GFLOP/s"),
         Figure(f"matrix product of {side} x {side}", machine / 1e9, "GFLOP/s"),
         Figure("decode / matrix product", rate / machine, "", ">= 0.75 at 128 slots"),
+        *(Figure(name, other, "tokens/s") for name, other in others.items()),
+        *(Figure(f"ours / {name}", speed / other, "times") for name, other in others.items()),
     ]
 
 
