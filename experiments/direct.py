@@ -56,7 +56,7 @@ WINDOWS = pa.schema(
 )
 
 
-Opener = Callable[[Record, str], draws.Arm]
+Opener = Callable[[Record], Callable[[str], draws.Arm]]
 
 
 class Pair(NamedTuple):
@@ -75,9 +75,7 @@ def run(config: Mapping[str, Any], root: Path) -> None:
         study.judge(opened)
         ended = study.count(opened)
         pairs = qualifying(opened)
-        arm = functools.lru_cache(2)(
-            functools.partial(draws.open_arm, drawer)
-        )  # X = 1 stays open over a record's pairs
+        arm = functools.lru_cache(1)(functools.partial(_opener, opened, drawer))  # over a record's pairs
         for pair in tqdm(pairs, unit="pair", desc="early answers and windows"):
             _once(_path(opened, "direct", pair), EARLY, lambda pair=pair: early_answers(opened, drawer, arm, pair))
             if config["windows"]:
@@ -109,10 +107,13 @@ def qualifying(opened: study.Study) -> list[Pair]:
     return [Pair(by_id[table.records[r]], table.attributes[a], float(te[r, a])) for r, a in np.argwhere(good)]
 
 
+def _opener(opened: study.Study, drawer: draws.Drawer, record: Record) -> Callable[[str], draws.Arm]:
+    return draws.opener(drawer, arms(record, opened.studied[record.id]))
+
+
 def _open(arm: Opener, pair: Pair) -> tuple[draws.Arm, draws.Arm]:
     """The pair's prompts without and with the sentence, read."""
-    shown = arms(pair.record, [pair.name])
-    return arm(shown[x0(pair.name)], x0(pair.name)), arm(shown[X1], X1)
+    return arm(pair.record)(x0(pair.name)), arm(pair.record)(X1)
 
 
 def _chains(opened: study.Study, pair: Pair, count: int) -> list[dict[str, Any]]:
@@ -160,7 +161,8 @@ def early_answers(opened: study.Study, drawer: draws.Drawer, arm: Opener, pair: 
         laws = {
             k: np.asarray(
                 jax.nn.softmax(
-                    early.early_answers(*given, shown.prefix, s, cuts, forced, answers, model.vocabulary), axis=-1
+                    early.early_answers(*given, shown.prefix, s, cuts, forced, answers, model.vocabulary, drawer.slots),
+                    axis=-1,
                 )
             )[: len(group)]
             for k, (shown, s) in seen.items()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,11 +20,24 @@ import pyarrow.parquet as pq
 from experiments import hosts, rundir
 from experiments.cli import line, out_of_memory
 from jaxmon import prompts
+from jaxmon.arms import X1
 from jaxmon.counting.counts_schema import write_table
 from jaxmon.counting.tally import Drawn
 from jaxmon.records import Record
 from jaxmon.sampling.answers import option_log_probabilities, options
-from jaxmon.sampling.decode import Chains, Extend, Prefix, Shift, pad, read, sample, sample_arms, stack
+from jaxmon.sampling.decode import (
+    Chains,
+    Extend,
+    Prefix,
+    Shift,
+    branch,
+    pad,
+    read,
+    rows,
+    sample,
+    sample_arms,
+    stack,
+)
 from jaxmon.sampling.keys import arm_key
 from jaxmon.sampling.parsing import Outcome, menu, parse
 from jaxmon.sampling.sampler import Sampling
@@ -33,6 +46,7 @@ from models.edits import shift
 from models.loading import Model
 from models.mesh import DATA, MODEL, fetch
 
+FEWEST = 16  # below this number of rows a step costs about what one row costs: reading the weights
 CHAINS = pa.schema(
     [
         ("record", pa.string()),
@@ -91,6 +105,11 @@ class Drawer:
         """The largest multiple of the mesh's data axis up to `slots`, at least one per device."""
         return max(1, slots // self.data) * self.data
 
+    @property
+    def tail(self) -> tuple[int, ...]:
+        """Fewer and fewer slots for the last chains of an arm (`decode.sample`)."""
+        return tuple(dict.fromkeys(self.dealt(width) for width in halves(self.slots)))
+
     @functools.cached_property
     def token_bytes(self) -> int:
         """Bytes of keys and values of a token of a chain, on each device that holds the chain."""
@@ -120,8 +139,15 @@ class Arm:
     prefix: Prefix
 
 
-def open_arm(drawer: Drawer, record: Record, name: str) -> Arm:
+def halves(slots: int) -> tuple[int, ...]:
+    """Half the slots, a quarter, … down to FEWEST."""
+    return tuple(slots >> k for k in range(1, slots.bit_length()) if slots >> k >= FEWEST)
+
+
+def open_arm(drawer: Drawer, record: Record, name: str, beside: Arm | None = None) -> Arm:
     """Reads the prompt of one arm; `record` is what the arm's prompt shows.
+
+    Args: beside: another arm of the record; the beginning that the two prompts share is not read again.
 
     Raises:
       ValueError: prompt, chain and answer do not fit into the model's positions.
@@ -134,28 +160,79 @@ def open_arm(drawer: Drawer, record: Record, name: str) -> Arm:
             f"record {record.id}, arm {name}: a prompt of {len(prompt.tokens)} tokens and {longest} more do not fit "
             f"into the {model.config.max_positions} positions of {model.name}"
         )
-    return Arm(record, name, prompt, read(drawer.extend, model.params, *pad(prompt.tokens, drawer.bucket)))
+    base = None if beside is None else (beside.prompt.tokens, beside.prefix)
+    return Arm(record, name, prompt, _read(drawer, prompt.tokens, base))
 
 
-def no_cot(drawer: Drawer, arm: Arm) -> dict[str, Any]:
-    """T = 0: the forced answer's probabilities over the options, one row of ANSWERS."""
-    model = drawer.model
-    plain = arm.prompt.plain
-    before = arm.prefix if plain is None else read(drawer.extend, model.params, *pad(plain, drawer.bucket))
-    forced = read(drawer.extend, model.params, *pad(arm.prompt.forced, len(arm.prompt.forced)), before)
-    log_p = option_log_probabilities(drawer.extend, model.params, forced, options(arm.prompt.options), model.vocabulary)
-    log_p = fetch(log_p)
-    if np.isnan(log_p).any():
-        raise ValueError(f"record {arm.record.id}, arm {arm.name}: the model's no-CoT logits are NaN")
-    p = np.asarray(jax.nn.softmax(log_p))
-    codes = [o.code for o in arm.record.options]
-    return {
-        "record": arm.record.id,
-        "arm": arm.name,
-        "target": float(p[codes.index(arm.record.target)]),
-        "mass": float(jnp.exp(log_p).sum()),
-        "probabilities": p,
-    }
+def opener(drawer: Drawer, shown: Mapping[str, Record]) -> Callable[[str], Arm]:
+    """What reads the arms of a record (`jaxmon.arms.arms`), each once if at all, the X = 0 prompts after what they
+    share with X = 1. An arm is always read in this one way, so that its chains are the same whoever draws them."""
+
+    @functools.cache
+    def opened(name: str) -> Arm:
+        return open_arm(drawer, shown[name], name, None if name == X1 else opened(X1))
+
+    return opened
+
+
+def _read(drawer: Drawer, tokens: Sequence[int], base: tuple[Sequence[int], Prefix] | None) -> Prefix:
+    """Reads a prompt, after the tokens it shares with `base` where that saves a quarter at least."""
+    given, bucket = (drawer.extend, drawer.model.params), drawer.bucket
+    if base is not None:
+        unlike = (i for i, (a, b) in enumerate(zip(tokens, base[0], strict=False)) if a != b)
+        common = next(unlike, min(len(tokens) - 1, len(base[0])))
+        rest, slots = tokens[common:], -(-len(tokens) // bucket) * bucket
+        quarter = -(-slots // (4 * bucket)) * bucket  # three widths: few programs
+        width = -(-len(rest) // quarter) * quarter
+        if width < slots:
+            return branch(*given, base[1], np.int32(common), *pad(rest, width), slots)
+    return read(*given, *pad(tokens, bucket))
+
+
+def no_cot(drawer: Drawer, arms: Sequence[Arm]) -> list[dict[str, Any]]:
+    """T = 0: the forced answer's probabilities over the options, a row of ANSWERS per arm of one record.
+
+    The arms are answered together, as many at once as take no more room than the chains in flight will.
+    """
+    befores = [a.prefix for a in arms]
+    plain = [a.prompt.plain for a in arms if a.prompt.plain is not None]
+    if plain:  # of one record: all of them or none
+        base = (plain[0], _read(drawer, plain[0], None))
+        befores = [base[1], *(_read(drawer, tokens, base) for tokens in plain[1:])]
+    room = drawer.slots * drawer.length // max(p.context[0].slots for p in befores)
+    many = 1 << min(max(1, room).bit_length() - 1, (len(arms) - 1).bit_length())  # a power of two: few programs
+    found = []
+    for i in range(0, len(arms), many):
+        found += _answers(drawer, arms[i : i + many], befores[i : i + many], many)
+    return found
+
+
+def _answers(drawer: Drawer, arms: Sequence[Arm], befores: Sequence[Prefix], many: int) -> list[dict[str, Any]]:
+    model, prompt = drawer.model, arms[0].prompt
+    if any((a.prompt.forced, a.prompt.options) != (prompt.forced, prompt.options) for a in arms):
+        raise ValueError(f"record {arms[0].record.id}: its arms' answers are not the same tokens")
+    padded = rows([*befores, *[befores[0]] * (many - len(arms))])
+    tokens, length = pad(prompt.forced, len(prompt.forced))
+    forced = read(drawer.extend, model.params, np.repeat(tokens, many, 0), length, padded)
+    log_p = fetch(
+        option_log_probabilities(drawer.extend, model.params, forced, options(prompt.options), model.vocabulary)
+    )
+    found = []
+    for arm, row in zip(arms, log_p[: len(arms)], strict=True):
+        if np.isnan(row).any():
+            raise ValueError(f"record {arm.record.id}, arm {arm.name}: the model's no-CoT logits are NaN")
+        p = np.asarray(jax.nn.softmax(row))
+        codes = [o.code for o in arm.record.options]
+        found.append(
+            {
+                "record": arm.record.id,
+                "arm": arm.name,
+                "target": float(p[codes.index(arm.record.target)]),
+                "mass": float(np.exp(row).sum()),
+                "probabilities": p,
+            }
+        )
+    return found
 
 
 class Shard(NamedTuple):
@@ -197,7 +274,8 @@ def _draw(drawer: Drawer, shards: Sequence[Shard]) -> list[pa.Table]:
     settings = {"sampling": drawer.sampling, "length": drawer.length, "vocabulary": model.vocabulary}
     given = (drawer.extend, model.params)
     if many == 1:
-        chains = sample(*given, prefixes[0], keys[0], ids[0], counts[0], drawer.stop, slots=drawer.slots, **settings)
+        own = (prefixes[0], keys[0], ids[0], counts[0], drawer.stop)
+        chains = sample(*given, *own, slots=drawer.slots, tail=drawer.tail, **settings)
         chains = jax.tree.map(lambda a: a[None], chains)
     else:
         names = (stack(prefixes), jnp.stack(keys), ids, counts)

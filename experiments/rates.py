@@ -59,7 +59,7 @@ def _law(made: study.Study, drawer: draws.Drawer, record: Record, arm: Callable[
     path = made.root / "no_cot" / f"{rundir.name(record.id)}.parquet"
     stored = next((p for p in (made.answers(record), path) if p.exists()), None)
     if stored is None:
-        row = draws.no_cot(drawer, arm())
+        (row,) = draws.no_cot(drawer, [arm()])
         table = pa.table({f.name: pa.array([row[f.name]], f.type) for f in draws.ANSWERS}, draws.ANSWERS)
         draws.save(path, table)
     else:

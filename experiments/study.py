@@ -167,9 +167,9 @@ def sample(study: Study, drawer: draws.Drawer) -> None:
         for record in study.task.records:
             alive = list(study.studied[record.id])
             shown = arms(record, alive)
-            arm = functools.cache(functools.partial(_open, drawer, shown))  # each prompt is read once, if at all
+            arm = draws.opener(drawer, shown)
             if not hosts.lead(study.answers(record).exists):
-                rows = [draws.no_cot(drawer, arm(name)) for name in shown]
+                rows = draws.no_cot(drawer, [arm(name) for name in shown])
                 table = pa.table({f.name: pa.array([r[f.name] for r in rows], f.type) for f in draws.ANSWERS})
                 path = study.answers(record)
                 hosts.lead(functools.partial(draws.save, path, table.cast(draws.ANSWERS)))
@@ -210,10 +210,6 @@ def _beyond_m1(study: Study, record: Record) -> bool:
     answers = draws.load(study.answers(record), draws.ANSWERS)
     p10 = dict(zip(answers.column("arm").to_pylist(), answers.column("target").to_pylist(), strict=True))[X1]
     return bool(p10 >= study.config["p10_max"])
-
-
-def _open(drawer: draws.Drawer, shown: Mapping[str, Record], name: str) -> draws.Arm:
-    return draws.open_arm(drawer, shown[name], name)
 
 
 def _chains(

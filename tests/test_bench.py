@@ -14,21 +14,24 @@ def model() -> Model:
     return load("models/organisms/ledger")
 
 
-def steps(lengths: list[int], slots: int) -> int:
-    """Steps of the sampler's loop, one by one: a slot whose chain ends takes the next one in the same step."""
-    waiting, left, count = list(lengths), [0] * slots, 0
+def slot_steps(lengths: list[int], widths: list[int]) -> int:
+    """Slots times steps of the sampler's loops, step by step: an idle slot takes the next chain before the step."""
+    waiting, left, count = list(lengths), [0] * widths[0], 0
     while waiting or any(left):
+        while len(widths) > 1 and len(waiting) + sum(n > 0 for n in left) <= widths[1]:
+            widths = widths[1:]
+            left = sorted(left, reverse=True)[: widths[0]]
         left = [n if n else (waiting.pop(0) if waiting else 0) for n in left]
-        left, count = [max(0, n - 1) for n in left], count + 1
+        left, count = [max(0, n - 1) for n in left], count + widths[0]
     return count
 
 
-@pytest.mark.parametrize("slots", [1, 3, 8, 50])
-def test_occupancy_is_that_of_the_loop(slots: int) -> None:
-    lengths = np.random.default_rng(slots).integers(1, 30, 40)
-    assert bench_decode.occupancy(lengths, slots) == pytest.approx(
-        lengths.sum() / (steps(lengths.tolist(), slots) * slots)
-    )
+@pytest.mark.parametrize("widths", [[1], [3], [8], [50], [16, 4], [16, 8, 2, 1]], ids=str)
+def test_occupancy_is_that_of_the_loop(widths: list[int]) -> None:
+    lengths = np.random.default_rng(len(widths)).integers(1, 30, 40)
+    slots, *tail = widths
+    expected = lengths.sum() / slot_steps(lengths.tolist(), widths)
+    assert bench_decode.occupancy(lengths, slots, tail) == pytest.approx(expected)
     assert bench_decode.waiting(lengths, slots) <= bench_decode.occupancy(lengths, slots) + 1e-12
 
 

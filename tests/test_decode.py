@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxmon.sampling.decode import Chains, Prefix, pad, read, sample
+from jaxmon.sampling.decode import Chains, Prefix, branch, pad, read, rows, sample
 from jaxmon.sampling.keys import arm_key, draw_key
 from jaxmon.sampling.sampler import Sampling, draw, law
 from tests import tiny
@@ -102,6 +102,64 @@ def test_lengths_and_stops(qwen):
         assert bool(chains.stopped[i]) == bool(np.isin(last, STOP))
         assert chains.stopped[i] or lengths[i] == 6
         assert (tokens[i, lengths[i] :] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("n", "slots", "tail"), [(64, 32, (16, 8)), (40, 16, (8, 4, 1)), (3, 16, (8, 4)), (0, 8, (4,))]
+)
+def test_fewer_slots_for_the_last_chains_change_no_token(qwen, n: int, slots: int, tail: tuple[int, ...]):
+    """Chains that go on in fewer slots, and those that start there, are those of one loop."""
+    narrowing, plain = (run(qwen, n, size=64, slots=slots, tail=t) for t in (tail, ()))
+    for a, b in zip(jax.tree.leaves(narrowing), jax.tree.leaves(plain), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.fixture(scope="module", params=[tiny.qwen, tiny.gemma], ids=["qwen", "gemma"])
+def family(request):
+    return request.param()
+
+
+BRANCHES = ((0, 5), (1, 9), (6, 1), (7, 12))  # tokens shared with PROMPT, tokens after them
+
+
+def both(model, common: int, length: int) -> tuple[Prefix, Prefix]:
+    """A text read after what it shares with PROMPT, and its slow twin, read whole."""
+    extend, params = model
+    rest = np.random.default_rng(length).integers(1, 60, length).tolist()
+    base = read(extend, params, *pad(PROMPT, 24))
+    found = branch(extend, params, base, np.int32(common), *pad(rest, 12), 24)
+    return found, read(extend, params, *pad(PROMPT[:common] + rest, 24))
+
+
+@pytest.mark.parametrize(("common", "length"), BRANCHES)
+def test_a_text_read_after_what_it_shares_with_another_is_that_text_read_whole(family, common: int, length: int):
+    found, whole = both(family, common, length)
+    assert int(found.length) == int(whole.length) == common + length
+    np.testing.assert_allclose(found.logits, whole.logits, atol=2e-4, rtol=0)
+    (a,), (b,) = found.context, whole.context
+    np.testing.assert_array_equal(a.positions, b.positions)
+    np.testing.assert_array_equal(a.valid, b.valid)
+    seen = np.asarray(b.valid)[0]
+    for x, y in zip((*a.keys, *a.values), (*b.keys, *b.values), strict=True):
+        np.testing.assert_allclose(np.asarray(x)[:, seen], np.asarray(y)[:, seen], atol=2e-5, rtol=0)
+
+
+def test_chains_after_a_branch_are_those_after_the_text_read_whole(qwen):
+    settings = {"sampling": Sampling(), "slots": 8, "length": 12, "vocabulary": tiny.VOCABULARY}
+    given = (arm_key(1, "r", "x0:a"), jnp.arange(64, dtype=jnp.int32), jnp.int32(64), STOP)
+    found, whole = (sample(*qwen, prefix, *given, **settings).tokens for prefix in both(qwen, 6, 9))
+    np.testing.assert_array_equal(found, whole)
+
+
+def test_prefixes_read_on_as_rows_are_read_on_alone(family):
+    extend, params = family
+    alone = [read(extend, params, *pad(t, 24)) for t in (PROMPT, PROMPT[:3], [*PROMPT, 4, 4, 9])]
+    more, length = pad([21, 22, 23], 4)
+    together = read(extend, params, np.repeat(more, 3, 0), length, rows(alone))
+    for i, prefix in enumerate(alone):
+        one = read(extend, params, more, length, prefix)
+        np.testing.assert_allclose(together.logits[i], one.logits[0], atol=2e-4, rtol=0)
+        assert int(together.length[i]) == int(one.length)
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 9])

@@ -17,7 +17,6 @@ from jaxmon.sampling.decode import Prefix, pad, read
 from models.edits import shift
 from models.rope import make_rope
 from tests import tiny
-from tests.running import tiny_gemma
 
 ROPE = make_rope(16, 1e4, None, 256)
 SENTENCE, REST, FORCED = [7, 21, 9], [4, 33, 8, 2], [11, 5]
@@ -56,19 +55,21 @@ def anew(model: Any, text: list[int]) -> np.ndarray:
     return np.array([sum(law[o, len(text) - 1 + i, t] for i, t in enumerate(x)) for o, x in enumerate(OPTIONS)])
 
 
-def gemma() -> tuple[Any, Any]:
-    """Sliding layers whose window (8) is shorter than prompt and chain, shared keys and values."""
-    made = tiny_gemma("gemma4 edge")
-    return jax.jit(functools.partial(made.extend, made.graphdef)), made.params
-
-
-@pytest.mark.parametrize("make", [tiny.qwen, gemma])
+@pytest.mark.parametrize("make", [tiny.qwen, tiny.gemma])
 def test_slices_of_one_chain_answer_as_texts_read_anew(make: Callable[[], Any]) -> None:
     model = make()
     _, _, found = measured(model, START + REST)
     for b, k in np.ndindex(*CUTS.shape):
         text = START + REST + CHAINS[b, : CUTS[b, k]].tolist() + FORCED
         np.testing.assert_allclose(found[b, k], anew(model, text), atol=5e-4, rtol=0)
+
+
+@pytest.mark.parametrize("rows", [6, 100])
+def test_cuts_asked_together_are_those_asked_one_by_one(model: Any, rows: int) -> None:
+    prefix, chains, found = measured(model, START + REST)
+    given = (jnp.asarray(CUTS), jnp.asarray(FORCED, jnp.int32), options(OPTIONS), 61)
+    together = early.early_answers(*model, prefix, chains, *given, rows)
+    np.testing.assert_allclose(together, found, atol=2e-5, rtol=0)
 
 
 def test_options_of_rows_are_those_of_single_prefixes(model: Any) -> None:

@@ -42,6 +42,14 @@ def qwen(seed: int = 0, **changes: Any) -> tuple[Any, Any]:
     return functools.partial(_EXTEND, graphdef), params
 
 
+def gemma() -> tuple[Any, Any]:
+    """(extend, params) of a tiny Gemma 4: sliding layers whose window (8) is short, shared keys and values."""
+    from tests.running import tiny_gemma
+
+    made = tiny_gemma("gemma4 edge")
+    return functools.partial(_EXTEND, made.graphdef), made.params
+
+
 def markov(
     params: Any, tokens: jax.Array, positions: jax.Array, context: Context, valid: Any = None, at: Any = None
 ) -> tuple[jax.Array, Segment]:

@@ -1,6 +1,6 @@
 """Speed, as ratios inside one run on one machine: medians of alternating repeats.
 
-    python -m tools.bench --parts=decode,refill,scaling,early,startup,memory --out=bench.json
+    python -m tools.bench --parts=decode,refill,scaling,early,arms,startup,memory --out=bench.json
     python -m tools.bench --parts=decode --transformers=bfloat16,float32 --batches=32   # wants torch and accelerate
     python -m tools.bench --parts=decode --server=http://127.0.0.1:8080/v1              # a server you started
 
@@ -9,6 +9,7 @@ decode        tokens/s of n chains after one prompt; FLOP/s beside the machine's
 refill        useful tokens/s and slot occupancy where chains stop at different lengths
 scaling       decode over slots, prompt and chain length
 early         early answers at 20 positions against one teacher-forced pass and against every prefix anew
+arms          a record's prompts read after what they share, its no-CoT answers asked together
 startup       seconds to --help and to the first logits; programs compiled
 memory        bytes beside the weights, by the compiler's account
 
@@ -27,7 +28,7 @@ from absl import flags
 
 from experiments import cli
 
-PARTS = ("decode", "refill", "scaling", "early", "startup", "memory")
+PARTS = ("decode", "refill", "scaling", "early", "arms", "startup", "memory")
 
 
 def main(argv: list[str]) -> None:
@@ -41,7 +42,7 @@ def main(argv: list[str]) -> None:
     import jax
 
     from models.loading import load
-    from tools import bench_decode, bench_early, bench_others, bench_programs
+    from tools import bench_arms, bench_decode, bench_early, bench_others, bench_programs
 
     model = load(f.model, f.dtype)
     shape = (f.prompt, f.length, f.slots)
@@ -61,7 +62,8 @@ def main(argv: list[str]) -> None:
         "decode": lambda: bench_decode.decode(model, f.chains, *shape, f.repeats, rivals()),
         "refill": lambda: bench_decode.refill(model, f.chains, *shape, f.repeats),
         "scaling": lambda: bench_decode.scaling(model, *shape, f.repeats),
-        "early": lambda: bench_early.early(model, f.early_chains, f.prompt, f.early_length, f.repeats),
+        "early": lambda: bench_early.early(model, f.early_chains, f.prompt, f.early_length, f.slots, f.repeats),
+        "arms": lambda: bench_arms.arms_of_a_record(model, f.slots, f.length, 64, f.repeats),
         "startup": lambda: bench_programs.startup(f.repeats) + bench_programs.compilations(model),
         "memory": lambda: bench_programs.memory(model, *shape),
     }
@@ -86,7 +88,9 @@ def main(argv: list[str]) -> None:
 SETTINGS = ("model", "dtype", "chains", "prompt", "length", "slots", "repeats", "early_chains", "early_length")
 
 if __name__ == "__main__":
-    flags.DEFINE_list("parts", ["decode", "refill", "early", "startup", "memory"], f"Any of {', '.join(PARTS)}.")
+    flags.DEFINE_list(
+        "parts", ["decode", "refill", "early", "arms", "startup", "memory"], f"Any of {', '.join(PARTS)}."
+    )
     flags.DEFINE_string("model", "weights/qwen2.5-coder-0.5b-instruct.gguf", "A checkpoint.")
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "Of our own parameters and activations.")
     flags.DEFINE_string("out", "", "A JSON file for the figures.")

@@ -9,7 +9,6 @@ Knows: the sampler and the model's FLOPs. Does not know: other programs (bench_o
 from __future__ import annotations
 
 import functools
-import heapq
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from experiments import draws
 from experiments.planning import flops
 from jaxmon.sampling.decode import pad, read, sample
 from jaxmon.sampling.keys import arm_key
@@ -29,7 +29,14 @@ UNIFORM = 1e4  # a temperature at which every token is about as likely
 
 
 def chains(
-    model: Model, n: int, prompt: int, length: int, slots: int, stop: Sequence[int] = (), heat: float = 1.0
+    model: Model,
+    n: int,
+    prompt: int,
+    length: int,
+    slots: int,
+    stop: Sequence[int] = (),
+    heat: float = 1.0,
+    tail: tuple[int, ...] = (),
 ) -> Callable[..., Any]:
     """A call that reads a prompt of random tokens and draws n chains after it, or as many as it is told."""
     extend = functools.partial(model.extend, model.graphdef)
@@ -37,7 +44,7 @@ def chains(
     key, ids = arm_key(0, "bench", "x1"), jnp.arange(n, dtype=jnp.int32)
     ends = jnp.asarray(stop or [-1], jnp.int32)
     sampling = Sampling(heat, 0, 1.0, 0.0)
-    settings = {"sampling": sampling, "slots": slots, "length": length, "vocabulary": model.vocabulary}
+    settings = {"sampling": sampling, "slots": slots, "length": length, "vocabulary": model.vocabulary, "tail": tail}
 
     def call(count: int = n) -> Any:
         prefix = read(extend, model.params, *tokens)
@@ -74,23 +81,37 @@ def decode(
 def refill(model: Model, n: int, prompt: int, length: int, slots: int, repeats: int) -> list[Figure]:
     """Useful tokens/s and slot occupancy where chains stop at different lengths (mean about a third of `length`)."""
     stop = range(model.vocabulary * 3 // length)
-    call = chains(model, n, prompt, length, slots, stop, UNIFORM)
-    lengths = np.asarray(call().lengths)
-    seconds = medians({"chains": call}, repeats)["chains"]
-    what = f"{n} chains of 1 to {lengths.max()}, mean {lengths.mean():.0f}, {slots} slots"
+    tail = draws.halves(slots)
+    call = lambda tail: chains(model, n, prompt, length, slots, stop, UNIFORM, tail)
+    work = {"one loop": call(()), "narrowing": call(tail)}
+    lengths = np.asarray(work["narrowing"]().lengths)
+    seconds = medians(work, repeats)
+    what = f"{n} chains of 1 to {lengths.max()}, mean {lengths.mean():.0f}"
     return [
-        Figure(f"useful tokens, {what}", lengths.sum() / seconds, "tokens/s"),
-        Figure("slot occupancy with refill", occupancy(lengths, slots), "", ">= 0.95 where n is many times the slots"),
-        Figure("the same in batches that wait for their longest", waiting(lengths, slots), ""),
+        Figure(
+            f"useful tokens, {what}, {slots} slots, fewer at the end", lengths.sum() / seconds["narrowing"], "tokens/s"
+        ),
+        Figure(f"the same, {slots} slots until the last has ended", lengths.sum() / seconds["one loop"], "tokens/s"),
+        Figure("slot occupancy, fewer slots at the end", occupancy(lengths, slots, tail), "", ">= 0.95"),
+        Figure("slot occupancy, all slots until the end", occupancy(lengths, slots), ""),
+        Figure("in batches that wait for their longest", waiting(lengths, slots), ""),
     ]
 
 
-def occupancy(lengths: np.ndarray, slots: int) -> float:
-    """Useful share of slot-steps where a free slot takes the next chain at once, as `sample` does."""
-    free = [0] * min(slots, len(lengths))
-    for chain in lengths.tolist():
-        heapq.heapreplace(free, free[0] + chain)
-    return float(lengths.sum() / (max(free) * slots))
+def occupancy(lengths: np.ndarray, slots: int, tail: Sequence[int] = ()) -> float:
+    """Useful share of slot-steps where a free slot takes the next chain at once, as `sample` does.
+
+    Args: tail: falling numbers of slots to go on with once no more chains than that are left.
+    """
+    widths, waiting, spent = [slots, *tail], list(lengths[::-1]), 0
+    live: list[int] = []
+    while waiting or live:
+        while len(widths) > 1 and len(live) + len(waiting) <= widths[1]:
+            widths.pop(0)
+        live += [waiting.pop() for _ in range(min(len(waiting), widths[0] - len(live)))]
+        steps = min(live)  # until the next chain ends
+        live, spent = [left - steps for left in live if left > steps], spent + steps * widths[0]
+    return float(lengths.sum() / spent)
 
 
 def waiting(lengths: np.ndarray, slots: int) -> float:

@@ -67,7 +67,7 @@ def main(argv: list[str]) -> None:
                 (n, r) for record in opened.task.records for n, r in arms(record, opened.studied[record.id]).items()
             ]
             opened_arms = [draws.open_arm(drawer, r, n) for n, r in shown[: f.arms or None]]
-            laws.append(np.concatenate([draws.no_cot(drawer, arm)["probabilities"] for arm in opened_arms]))
+            laws.append(np.concatenate([draws.no_cot(drawer, [arm])[0]["probabilities"] for arm in opened_arms]))
             found: list[str | None] = []
             for arm in (a for a in opened_arms if a.name == X1 and f.chains):
                 (table,) = draws.draw(drawer, [draws.Shard(arm, 0, min(f.chains, drawer.size))])

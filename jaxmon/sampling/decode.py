@@ -15,11 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import struct
+from jax.typing import ArrayLike
 
 from jaxmon.sampling.keys import draw_key
 from jaxmon.sampling.sampler import Sampling, draw, law
 from models.context import Context, Segment, empty, write
-from models.edits import show
+from models.edits import cut, show
 
 Array = jax.Array
 Extend = Callable[..., tuple[Array, Segment]]  # (params, tokens, positions, context, valid, at) -> (logits, segment)
@@ -69,13 +70,45 @@ def pad(ids: Sequence[int], bucket: int) -> tuple[np.ndarray, np.int32]:
 
 @functools.partial(jax.jit, static_argnames=("extend",))
 def read(extend: Extend, params: Any, tokens: Array, length: Array, after: Prefix | None = None) -> Prefix:
-    """Reads right-padded tokens int32 [1, T], `length` of them real, after a prefix (or as the beginning)."""
+    """Reads right-padded tokens int32 [1|B, T], `length` of them real, after a prefix (or as the beginning).
+
+    Args: after: of one row or of B (`rows`).
+    """
     start = jnp.int32(0) if after is None else after.length
     context = () if after is None else after.context
     offsets = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
-    last = jnp.reshape(length - 1, (1, 1))
-    logits, segment = extend(params, tokens, start + offsets, context, offsets < length, last)
+    last = jnp.full((tokens.shape[0], 1), length - 1, jnp.int32)
+    valid = jnp.broadcast_to(offsets < length, tokens.shape)
+    logits, segment = extend(params, tokens, jnp.reshape(start, (-1, 1)) + offsets, context, valid, last)
     return Prefix((*context, segment), logits[:, 0], start + length)
+
+
+def branch(
+    extend: Extend, params: Any, base: Prefix, common: ArrayLike, tokens: ArrayLike, length: ArrayLike, slots: int
+) -> Prefix:
+    """Another text whose first `common` tokens are those of `base`: only what comes after them is read.
+
+    The result is laid out as `read` lays out a whole text: one segment, slot i at position i.
+
+    Args:
+      base: a text read as the beginning, batch 1.
+      common: int32 [], at most `base.length`.
+      tokens: int32 [1, T], the rest of the other text, right-padded; `length` of them real, at least 1.
+      slots: of the result, at least common + length.
+    """
+    (whole,), common = base.context, jnp.asarray(common, jnp.int32)
+    kept = cut(whole, jnp.reshape(common, (1,)))
+    rest = read(extend, params, tokens, length, Prefix((kept,), base.logits, common))
+    return Prefix((_joined(whole, rest.context[-1], common, length, slots),), rest.logits, rest.length)
+
+
+@functools.partial(jax.jit, static_argnames=("slots",))
+def _joined(base: Segment, rest: Segment, common: Array, length: Array, slots: int) -> Segment:
+    """The first `common` slots of `base`, then the first `length` of `rest`; slots beyond are invalid."""
+    slot = jnp.arange(slots, dtype=jnp.int32)
+    source = jnp.where(slot < common, slot, jnp.minimum(base.slots + slot - common, base.slots + rest.slots - 1))
+    whole = jax.tree.map(lambda a, b: jnp.concatenate([a, b], 1)[:, source], base, rest)
+    return dataclasses.replace(whole, positions=slot[None], valid=(slot < common + length)[None])
 
 
 @struct.dataclass
@@ -110,7 +143,7 @@ class _Slots:
     chains: Chains
 
 
-@functools.partial(jax.jit, static_argnames=("extend", "sampling", "slots", "length", "vocabulary"))
+@functools.partial(jax.jit, static_argnames=("extend", "sampling", "slots", "length", "vocabulary", "tail"))
 def sample(
     extend: Extend,
     params: Any,
@@ -125,6 +158,7 @@ def sample(
     slots: int,
     length: int,
     vocabulary: int,
+    tail: tuple[int, ...] = (),
 ) -> Chains:
     """Draws the chains with the given ids after one shared prefix.
 
@@ -144,6 +178,8 @@ def sample(
       slots: B, chains in flight.
       length: most tokens per chain, the stop token included.
       vocabulary: number of real token ids; rows above are padding and never drawn.
+      tail: falling numbers of slots to go on with once no more chains than that are left: fewer slots idle at the end,
+        for one more compiled loop each.
 
     Returns:
       n Chains; rows past `count` are empty (lengths 0).
@@ -215,10 +251,17 @@ def sample(
         following = s.following + fresh.sum(dtype=jnp.int32)
         return _Slots(caches, drawn, step + live.astype(jnp.int32), chain, live & ~ended, following, chains)
 
-    def unfinished(s: _Slots) -> Array:
-        return s.live.any() | (s.following < count)
+    def more_than(few: int, s: _Slots) -> Array:
+        """Whether more chains than that are unfinished."""
+        return s.live.sum(dtype=jnp.int32) + jnp.maximum(count - s.following, 0) > few
 
-    start = _Slots(
+    def narrowed(s: _Slots, width: int) -> _Slots:
+        """The state in fewer slots, at least as many as are live."""
+        kept = jnp.argsort(~s.live, stable=True)[:width]
+        state = {f: getattr(s, f) for f in ("caches", "token", "step", "chain", "live")}
+        return dataclasses.replace(s, **jax.tree.map(lambda a: a[kept], state))
+
+    state = _Slots(
         caches=tuple(empty(v.context[0], slots, length) for v in views),
         token=jnp.zeros((slots,), jnp.int32),
         step=jnp.ones((slots,), jnp.int32),
@@ -232,7 +275,10 @@ def sample(
             jnp.ones((size,), bool),
         ),
     )
-    return jax.lax.while_loop(unfinished, body, start).chains
+    for width, rest in zip((slots, *tail), (*tail, 0), strict=True):
+        state = state if width == slots else narrowed(state, width)
+        state = jax.lax.while_loop(functools.partial(more_than, rest), body, state)
+    return state.chains
 
 
 def stack(prefixes: Sequence[Prefix]) -> Prefix:
@@ -248,6 +294,11 @@ def stack(prefixes: Sequence[Prefix]) -> Prefix:
         for p in prefixes
     ]
     return jax.tree.map(lambda *a: jnp.stack(a), *wide)
+
+
+def rows(prefixes: Sequence[Prefix]) -> Prefix:
+    """Prefixes as one of B rows: segments [B, S, ...], logits [B, V], lengths int32 [B]."""
+    return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), stack(prefixes))
 
 
 @functools.partial(jax.jit, static_argnames=("extend", "sampling", "slots", "length", "vocabulary"))

@@ -43,7 +43,7 @@ def read_chains(extend: Extend, params: Any, prefix: Prefix, tokens: Array, leng
     return extend(params, tokens, where, prefix.context, offsets < lengths[:, None], unused)[1]
 
 
-@functools.partial(jax.jit, static_argnames=("extend", "vocabulary"))
+@functools.partial(jax.jit, static_argnames=("extend", "vocabulary", "rows"))
 def early_answers(
     extend: Extend,
     params: Any,
@@ -53,6 +53,7 @@ def early_answers(
     forced: Array,
     options: Options,
     vocabulary: int,
+    rows: int = 1,
 ) -> Array:
     """log P(option | prompt, first i tokens of the chain, forced answer line) at every cut.
 
@@ -62,21 +63,24 @@ def early_answers(
       cuts: int32 [B, K], how many of a chain's tokens are left.
       forced: int32 [F], what closes the thinking and begins the answer.
       options: the answers.
+      rows: most answers asked for at once, so that few chains do not read the weights once per cut; at least B are.
 
     Returns: float32 [B, K, O].
     """
+
+    together = max(1, rows // cuts.shape[0])
 
     def at(length: Array) -> Array:
         context = (*prefix.context, cut(chains, length))
         offsets = jnp.arange(forced.shape[0], dtype=jnp.int32)[None]
         where = (prefix.length + length)[:, None] + offsets
-        rows = jnp.broadcast_to(forced[None], where.shape)
+        text = jnp.broadcast_to(forced[None], where.shape)
         last = jnp.full((where.shape[0], 1), forced.shape[0] - 1, jnp.int32)
-        logits, segment = extend(params, rows, where, context, None, last)
+        logits, segment = extend(params, text, where, context, None, last)
         after = Prefix((*context, segment), logits[:, 0], prefix.length + length + forced.shape[0])
         return option_log_probabilities(extend, params, after, options, vocabulary)
 
-    return jnp.moveaxis(jax.lax.map(at, cuts.T), 0, 1)
+    return jnp.moveaxis(jax.lax.map(at, cuts.T, batch_size=together), 0, 1)
 
 
 def freeze(chains: Segment, before: Prefix, after: Prefix, shift: Shift) -> Segment:
