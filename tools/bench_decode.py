@@ -82,10 +82,10 @@ def refill(model: Model, n: int, prompt: int, length: int, slots: int, repeats: 
     """Useful tokens/s and slot occupancy where chains stop at different lengths (mean about a third of `length`)."""
     stop = range(model.vocabulary * 3 // length)
     tail = draws.halves(slots)
-    call = lambda tail: chains(model, n, prompt, length, slots, stop, UNIFORM, tail)
-    work = {"one loop": call(()), "narrowing": call(tail)}
+    drawing = lambda tail: chains(model, n, prompt, length, slots, stop, UNIFORM, tail)
+    work = {"one loop": drawing(()), "narrowing": drawing(tail)}
     lengths = np.asarray(work["narrowing"]().lengths)
-    seconds = medians(work, repeats)
+    seconds = medians(work, repeats, {name: functools.partial(call, 0) for name, call in work.items()})
     what = f"{n} chains of 1 to {lengths.max()}, mean {lengths.mean():.0f}"
     return [
         Figure(
@@ -131,7 +131,7 @@ def scaling(model: Model, prompt: int, length: int, slots: int, repeats: int) ->
     for case in ({}, *cases):
         c = at | case
         call = chains(model, c["slots"], c["prompt"], c["length"], c["slots"])
-        seconds = medians({"chains": call}, repeats)["chains"]
+        seconds = medians({"chains": call}, repeats, {"chains": functools.partial(call, 0)})["chains"]
         what = f"{c['slots']} slots, prompt {c['prompt']}, length {c['length']}"
         found.append(Figure(what, c["slots"] * c["length"] / seconds, "tokens/s"))
     return found
