@@ -11,8 +11,6 @@ be that of a monitorability run of the same config. Writes rates.csv, answers.cs
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from absl import flags
 
 from experiments import cli
@@ -32,12 +30,13 @@ def main(argv: list[str]) -> None:
     if not given.workdir or (given.config is None) == (not given.runs):
         raise ValueError("--workdir and one of --config and --runs are needed")
     from experiments.configs.base import check
+    from experiments.places import place
     from experiments.rates import combine, run
 
     if given.runs:
-        combine([Path(p) for p in given.runs], Path(given.workdir))
+        combine([place(p) for p in given.runs], place(given.workdir))
     else:
-        run(check(given.config), Path(given.workdir), given.cot)
+        run(check(given.config), place(given.workdir), given.cot, cli.terms())
     print(f"wrote rates.csv, target_rates.png, p10.png, classes_*.png to {given.workdir}")
 
 

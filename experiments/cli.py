@@ -14,12 +14,15 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from absl import app, flags
 from ml_collections import config_flags
 
 from experiments.configs.base import check
+
+if TYPE_CHECKING:
+    from experiments.rundir import Terms
 
 LESS = "what is on disk is kept; fewer chains in flight (--config.slots) or --config.dtype=bfloat16 need less"
 
@@ -32,7 +35,17 @@ def start(main: Callable[[list[str]], None]) -> None:
 def define_run_flags() -> None:
     """--config and --workdir, for programs that make or continue a run; called where the file is the program."""
     config_flags.DEFINE_config_file("config", None, "The run's config, e.g. experiments/configs/ledger.py.")
-    flags.DEFINE_string("workdir", None, "The run directory; an existing one is resumed.")
+    flags.DEFINE_string("workdir", None, "The run directory, a path or a URL (s3://...); an existing one is resumed.")
+    flags.DEFINE_enum(
+        "other_code", "refuse", ["refuse", "accept"], "What to do where the run was begun with other code than this."
+    )
+    flags.DEFINE_enum("share", "private", ["private", "group"], "Who may read a run that begins now.")
+    define_takeover()
+
+
+def define_takeover() -> None:
+    """--takeover, for programs that lock a run."""
+    flags.DEFINE_bool("takeover", False, "In an object store: replace the lock that a killed driver has left.")
 
 
 def run_flags(argv: Sequence[str]) -> tuple[dict[str, Any], Path]:
@@ -45,7 +58,17 @@ def run_flags(argv: Sequence[str]) -> tuple[dict[str, Any], Path]:
         raise ValueError(f"unexpected argument {argv[1]!r}; fields are set with --config.field=value")
     if flags.FLAGS.config is None or not flags.FLAGS.workdir:
         raise ValueError("--config and --workdir are needed")
-    return check(flags.FLAGS.config), Path(flags.FLAGS.workdir)
+    from experiments.places import place
+
+    return check(flags.FLAGS.config), place(flags.FLAGS.workdir)
+
+
+def terms() -> Terms:
+    """What the flags beside --config and --workdir allow."""
+    from experiments.rundir import Terms
+
+    f = flags.FLAGS
+    return Terms(f.other_code == "accept", f.takeover, f.share == "group")
 
 
 def parsed(argv: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments import draws, error_file, gold_file, judges, labelling, rundir
+from experiments import error_file, gold_file, judges, labelling, rundir, store
 from jaxmon.estimation.judge_error import JudgeError, clustered
 from jaxmon.judging.agreement import COEFFICIENTS, LABELS, Agreement, agreement, confusion
 from jaxmon.tasks import registry
@@ -60,12 +60,12 @@ def compare_runs(folders: Sequence[Path], out: Path) -> list[str]:
         raise ValueError("--runs needs two folders of labels or more")
     raters: dict[str, Ratings] = {}
     for folder in folders:
-        files = sorted(folder.glob("*.parquet"))
+        files = store.listing(folder).values()
         if not files:
             raise ValueError(f"{folder}: no files of labels")
         said: dict[Item, str] = {}
         for file in files:
-            for row in draws.load(file, labelling.LABELS).to_pylist():
+            for row in store.load(file, labelling.LABELS).to_pylist():
                 chain = f"{row['record']} {row['chain']}"
                 said |= {(chain, str(i)): letter for i, letter in enumerate(row["pattern"])}
                 name = row["judge"]
@@ -101,7 +101,6 @@ def _compare(raters: Mapping[str, Ratings], out: Path) -> list[str]:
         down, across = (np.array([LABELS.find(raters[r][item]) for item in common]) for r in (first, other))
         if down.min() >= 0:
             lines += ["", *_confusion(first, other, confusion(down, across))]
-    out.mkdir(parents=True, exist_ok=True)
     rundir.write_text(out / "agreement.json", json.dumps(rows, indent=1) + "\n")
     return [*lines, *notes]
 

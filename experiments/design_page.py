@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from experiments import rundir
+from experiments import places, rundir
 from experiments.design_figures import FIGURES
 from experiments.design_tables import TABLES, Design, Rows
 from jaxmon.reports import figures, page
@@ -39,7 +39,7 @@ def write(root: Path, d: Design) -> dict[str, Rows]:
 
     Raises: OSError where the directory cannot be written.
     """
-    root.mkdir(parents=True, exist_ok=True)
+    places.make(root)
     tables = {name: compute(d) for name, compute in TABLES.items()}
     drawn = {name: draw(tables[name], d) for name, draw in FIGURES.items()}
     sections = []
@@ -51,7 +51,7 @@ def write(root: Path, d: Design) -> dict[str, Rows]:
                 "{what}. Printed: {printed}. Computed: {computed}. {reading}".format(**r) for r in rows
             )
         if name in drawn:
-            figures.save(drawn[name], root, name)
+            rundir.write_files(root, figures.files(drawn[name], name))
             shown = page.figure(figures.svg(drawn[name])) + page.folded("The numbers", shown)
         sections.append((HEADINGS[name], page.paragraph(WORDS[name]) + shown))
     sections.append(("The design", page.mapping(dataclasses.asdict(d))))

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
-from experiments import draws, rundir, study
+from experiments import draws, rundir, store, study
 from jaxmon import prompts
 from jaxmon.arms import X1, arms, x0
 from jaxmon.counting.counts import read_counts
@@ -67,19 +67,20 @@ class Pair(NamedTuple):
     te: float
 
 
-def run(config: Mapping[str, Any], root: Path) -> None:
+def run(config: Mapping[str, Any], root: Path, terms: rundir.Terms = rundir.CAREFUL) -> None:
     """The monitorability run, finished or not, is finished first; then each stage reads what is there."""
-    with rundir.open_run(root, config), study.reopened(config, root) as opened:
-        drawer = study.prepare(opened)
+    with rundir.open_run(root, config, terms), study.reopened(config, root) as opened:
+        drawer = study.prepare(opened, terms)
         study.sample(opened, drawer)
         study.judge(opened)
         ended = study.count(opened)
         pairs = qualifying(opened)
         arm = functools.lru_cache(1)(functools.partial(_opener, opened, drawer))  # over a record's pairs
         for pair in tqdm(pairs, unit="pair", desc="early answers and windows"):
-            _once(_path(opened, "direct", pair), EARLY, lambda pair=pair: early_answers(opened, drawer, arm, pair))
+            path, own = functools.partial(_path, opened, pair=pair), (opened, drawer, arm, pair)
+            _once(path("direct"), EARLY, drawer.made_by, functools.partial(early_answers, *own))
             if config["windows"]:
-                _once(_path(opened, "windows", pair), WINDOWS, lambda pair=pair: windows(opened, drawer, arm, pair))
+                _once(path("windows"), WINDOWS, drawer.made_by, functools.partial(windows, *own))
         found = effects(opened, pairs)
         for line in report(opened, found, drawer.model.config.windows):
             print(line)
@@ -91,10 +92,10 @@ def _path(opened: study.Study, folder: str, pair: Pair) -> Path:
     return opened.root / folder / rundir.name(pair.record.id) / f"{rundir.name(pair.name)}.parquet"
 
 
-def _once(path: Path, schema: pa.Schema, make: Any) -> None:
-    if not path.exists():
+def _once(path: Path, schema: pa.Schema, made_by: Mapping[str, str], make: Any) -> None:
+    if not store.has(path):
         columns = make()
-        draws.save(path, pa.table([pa.array(columns[f.name], f.type) for f in schema], schema))
+        store.save(path, pa.table([pa.array(columns[f.name], f.type) for f in schema], schema), made_by)
 
 
 def qualifying(opened: study.Study) -> list[Pair]:
@@ -119,7 +120,7 @@ def _open(arm: Opener, pair: Pair) -> tuple[draws.Arm, draws.Arm]:
 def _chains(opened: study.Study, pair: Pair, count: int) -> list[dict[str, Any]]:
     """The first chains of the X = 0 arm's estimation batch."""
     n = opened.plan.n
-    tables = study.stored(opened, pair.record, x0(pair.name), range(n, 2 * n))
+    tables = study.stored(opened, pair.record, x0(pair.name), range(n, 2 * n), ("chain", "tokens", "code", "thought"))
     return [row for table in tables for row in table.to_pylist()][:count]
 
 
@@ -236,13 +237,14 @@ def windows(opened: study.Study, drawer: draws.Drawer, arm: Opener, pair: Pair) 
 
 def effects(opened: study.Study, pairs: Sequence[Pair]) -> list[Effects]:
     """Per attribute what its pairs' files say, as arrays over records; chains are averaged within each record."""
+    read = lambda folder, schema, p: store.load(_path(opened, folder, p), schema, makers=opened.makers).to_pydict()
     found = []
     for name in dict.fromkeys(n for names in opened.studied.values() for n in names):
         own = [p for p in pairs if p.name == name]
-        tables = [draws.load(_path(opened, "direct", p), EARLY).to_pydict() for p in own]
+        tables = [read("direct", EARLY, p) for p in own]
         pairs_read = [(p, t) for p, t in zip(own, tables, strict=True) if t["chain"]]
         shown = opened.config["windows"] and pairs_read
-        grids = [draws.load(_path(opened, "windows", p), WINDOWS).to_pydict() for p, _ in pairs_read] if shown else []
+        grids = [read("windows", WINDOWS, p) for p, _ in pairs_read] if shown else []
         found.append(direct_report.gather(name, [p.te for p, _ in pairs_read], [t for _, t in pairs_read], grids))
     return found
 
@@ -256,9 +258,8 @@ def report(opened: study.Study, found: Sequence[Effects], sight: Sequence[int | 
     rundir.write_csv(root / "windows.csv", direct_report.WINDOW, direct_report.window_rows(found))
     drawings = direct_figures.all_figures(found)
     for stem, figure in drawings.items():
-        figures.save(figure, root, stem)
+        rundir.write_files(root, figures.files(figure, stem))
     drawn = {stem: figures.svg(figure) for stem, figure in drawings.items()}
     section = direct_report.section(rows, drawn, found, sight)
-    (root / "sections").mkdir(exist_ok=True)
     rundir.write_text(root / "sections" / "direct.html", section)
     return direct_report.lines(rows)

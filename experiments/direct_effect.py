@@ -14,7 +14,7 @@ def main(argv: list[str]) -> None:
     config, workdir = cli.run_flags(argv)
     from experiments.direct import run
 
-    run(config, workdir)
+    run(config, workdir, cli.terms())
 
 
 if __name__ == "__main__":

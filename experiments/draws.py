@@ -15,13 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
 from experiments import hosts, rundir
 from experiments.cli import line, out_of_memory
+from experiments.store import AGAIN, Files, Makers, find, load, missing, save
 from jaxmon import prompts
 from jaxmon.arms import X1
-from jaxmon.counting.counts_schema import write_table
 from jaxmon.counting.tally import Drawn
 from jaxmon.records import Record
 from jaxmon.sampling.answers import option_log_probabilities, options
@@ -95,6 +95,11 @@ class Drawer:
     @functools.cached_property
     def stop(self) -> jax.Array:
         return jnp.asarray(sorted(self.model.stop_ids), jnp.int32)
+
+    @property
+    def made_by(self) -> dict[str, str]:
+        """The stamp of every table that comes from the model (store.py)."""
+        return {"model": self.model.fingerprint}
 
     @property
     def data(self) -> int:
@@ -309,15 +314,14 @@ def _table(model: Model, shard: Shard, chains: Chains) -> pa.Table:
     return pa.table({field.name: pa.array(columns[field.name], field.type) for field in CHAINS}, CHAINS)
 
 
-def save(path: Path, table: pa.Table) -> None:
-    """Writes one shard, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_table(path, table)
-
-
-def _save_all(paths: Sequence[Path], tables: Sequence[pa.Table]) -> None:
+def _save_all(paths: Sequence[Path], tables: Sequence[pa.Table], made_by: Mapping[str, str]) -> None:
     for path, table in zip(paths, tables, strict=True):
-        save(path, table)
+        save(path, table, made_by)
+
+
+def answers(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows of `no_cot` as a table of ANSWERS."""
+    return pa.table([pa.array([r[f.name] for r in rows], f.type) for f in ANSWERS], ANSWERS)
 
 
 class Wanted(NamedTuple):
@@ -333,43 +337,43 @@ class Wanted(NamedTuple):
 def fill(drawer: Drawer, root: Path, wanted: Sequence[Wanted], done: Callable[[int], object] = int) -> None:
     """Draws the shards that are not on disk, several at once; `done` hears of chains that are there, as they come."""
     path = lambda w: rundir.shard(root, w.record, w.arm, w.first, w.stop)
-    missing = [wanted[i] for i in hosts.lead(lambda: [i for i, w in enumerate(wanted) if not path(w).exists()])]
-    done(sum(w.stop - w.first for w in wanted) - sum(w.stop - w.first for w in missing))
-    for size in sorted({w.stop - w.first for w in missing}):
-        alike, many = [w for w in missing if w.stop - w.first == size], together(drawer, size)
+    absent = [wanted[i] for i in hosts.lead(lambda: missing(map(path, wanted)))]
+    done(sum(w.stop - w.first for w in wanted) - sum(w.stop - w.first for w in absent))
+    for size in sorted({w.stop - w.first for w in absent}):
+        alike, many = [w for w in absent if w.stop - w.first == size], together(drawer, size)
         for group in (alike[i : i + many] for i in range(0, len(alike), many)):
             tables = draw(drawer, [Shard(w.open(), w.first, w.stop) for w in group])
-            hosts.lead(functools.partial(_save_all, [path(w) for w in group], tables))
+            hosts.lead(functools.partial(_save_all, [path(w) for w in group], tables, drawer.made_by))
             done(size * len(group))
 
 
-def load(path: Path, schema: pa.Schema, rows: int | None = None) -> pa.Table:
-    """Reads one shard back.
-
-    Raises:
-      RunError: the file is damaged, or is another version's.
-    """
-    try:
-        table = pq.read_table(path, partitioning=None)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise rundir.RunError(f"{path} is damaged ({str(error).splitlines()[0]}); delete it to make it again") from None
-    if table.schema != schema or rows not in (None, table.num_rows):
-        raise rundir.RunError(f"{path} does not hold what its name says; delete it to make it again")
-    return table
-
-
-def load_shard(root: Path, record: str, arm: str, first: int, stop: int) -> pa.Table:
+def load_shard(
+    root: Path,
+    record: str,
+    arm: str,
+    first: int,
+    stop: int,
+    columns: Sequence[str] = tuple(CHAINS.names),
+    makers: Makers | None = None,
+    among: Files | None = None,
+) -> pa.Table:
     """Reads the chains first … stop - 1 of an arm back.
 
+    Args:
+      columns: those to return.
+      makers, among: see `store.load`.
+
     Raises:
-      RunError: the file is damaged, or holds other chains than its name says.
+      RunError: the file is damaged, another maker's, or holds other chains than its name says.
     """
-    path = rundir.shard(root, record, arm, first, stop)
-    table = load(path, CHAINS, stop - first)
-    names = (table.column(name).to_pylist() for name in ("record", "arm", "chain"))
-    if list(zip(*names, strict=True)) != [(record, arm, chain) for chain in range(first, stop)]:
-        raise rundir.RunError(f"{path} does not hold what its name says; delete it to make it again")
-    return table
+    file = find(rundir.shard(root, record, arm, first, stop), among)
+    needed = dict.fromkeys(("record", "arm", "chain", *columns))
+    table = load(file, CHAINS, stop - first, tuple(needed), makers)
+    ids = table.column("chain").to_numpy()
+    named = [pc.all(pc.equal(table.column(k), v)).as_py() for k, v in (("record", record), ("arm", arm))]
+    if not all(named) or not np.array_equal(ids, np.arange(first, stop)):
+        raise rundir.RunError(f"{file} does not hold what its name says; {AGAIN}")
+    return table.select(list(columns))
 
 
 def drawn(table: pa.Table) -> list[Drawn]:

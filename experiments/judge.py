@@ -10,8 +10,6 @@ of an endpoint judge come from the environment: experiments/judges/settings.py.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from absl import flags
 
 from experiments import cli
@@ -20,6 +18,7 @@ from experiments import cli
 def define() -> None:
     """The program's flags, in a function since `workdir` is other programs' flag too."""
     flags.DEFINE_string("workdir", None, "The finished run.")
+    cli.define_takeover()
     flags.DEFINE_string("judge", "lexical", "lexical, endpoint or model.")
     flags.DEFINE_string("judge_model", "", "Checkpoint of the judge `model`.")
     flags.DEFINE_integer("judge_most", 0, "Most target answers judged per record, chosen by hash; 0 judges all.", 0)
@@ -33,10 +32,11 @@ def main(argv: list[str]) -> None:
         raise ValueError(f"unexpected argument {argv[1]!r}")
     if not f.workdir:
         raise ValueError("--workdir is needed")
+    from experiments.places import place
     from experiments.relabel import relabel
 
     chosen = {name: f[name].value for name in ("judge", "judge_model", "judge_most", "judge_controls")}
-    for line in relabel(Path(f.workdir), chosen, f.judge_error):
+    for line in relabel(place(f.workdir), chosen, f.judge_error, f.takeover):
         print(line)
 
 

@@ -37,11 +37,12 @@ def main(argv: list[str]) -> None:
     if bool(f.gold) == bool(f.runs):
         raise ValueError("either --gold or --runs is needed")
     from experiments.comparing import compare_gold, compare_runs
+    from experiments.places import place
 
     if f.runs:
-        lines = compare_runs([Path(p) for p in f.runs], Path(f.workdir))
+        lines = compare_runs([place(p) for p in f.runs], place(f.workdir))
     else:
-        lines = compare_gold(Path(f.gold), f.judges, f.judge_model, f.limit, Path(f.workdir))
+        lines = compare_gold(Path(f.gold), f.judges, f.judge_model, f.limit, place(f.workdir))
     for line in lines:
         print(line)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from experiments import draws, rundir
+from experiments import rundir, store
 from jaxmon.counting import patterns
 from jaxmon.judging.judge import Judge
 from jaxmon.records import Record
@@ -62,12 +62,12 @@ def load(path: Path, schema: pa.Schema, judge: Judge) -> pa.Table:
     Raises:
       RunError: it is damaged, or another judge's or another rubric's.
     """
-    table = draws.load(path, schema)
+    table = store.load(path, schema)
     found = set(zip(*(table.column(c).to_pylist() for c in ("judge", "rubric")), strict=True))
     if other := found - {(judge.name, judge.version)}:
         name, version = min(other)
         raise rundir.RunError(
-            f"{path} holds labels of {name} (rubric {version}), not of {judge.name} ({judge.version}); delete it to "
-            "label again, or keep both with experiments.judge"
+            f"{store.find(path)} holds labels of {name} (rubric {version}), not of {judge.name} ({judge.version}); "
+            "delete it to label again, or keep both with experiments.judge"
         )
     return table

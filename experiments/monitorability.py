@@ -22,7 +22,7 @@ def main(argv: list[str]) -> None:
     hosts.start(flags.FLAGS.coordinator, flags.FLAGS.processes, flags.FLAGS.process)
     from experiments.study import run
 
-    run(config, workdir)
+    run(config, workdir, cli.terms())
 
 
 if __name__ == "__main__":

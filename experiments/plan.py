@@ -8,8 +8,6 @@ Writes nothing. Without --tokens_per_s or --tokens_per_chain one block of chains
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from absl import flags
 from ml_collections import config_flags
 
@@ -24,12 +22,13 @@ def main(argv: list[str]) -> None:
         raise ValueError("--config is needed")
     from experiments import planning
     from experiments.configs.base import check
+    from experiments.places import names, place
     from experiments.study import drawer, reopened
 
     if not 0 < f.p11 <= 1 or not 0 <= f.effect <= f.p11:
         raise ValueError(f"--p11={f.p11:g}, --effect={f.effect:g}: expected 0 <= effect <= p11 <= 1")
     config = check(f.config) | {"judge": "lexical"}  # nothing is judged here
-    with reopened(config, Path(f.workdir or ".")) as study:
+    with reopened(config, place(f.workdir or ".")) as study:
         made = drawer(study)
         per_chain, rate = f.tokens_per_chain, f.tokens_per_s
         if per_chain is None or rate is None:
@@ -44,11 +43,11 @@ def main(argv: list[str]) -> None:
         held = planning.memory(study, made, max(planning.lengths(study, made)["one"]))
         print("memory: " + ", ".join(f"{k} {v / 2**20:,.1f} MiB" for k, v in held.items()))
         if f.workdir:
-            if not (Path(f.workdir) / "chains").is_dir():
+            if not names(study.root / "chains"):
                 raise ValueError(f"{f.workdir} holds no chains")
             lines, calls = planning.spent(study, made)
             print(*planning.text(lines, calls, rate, f.judge_price, f"\nspent in {f.workdir}"), sep="\n")
-            print(f"first to last file of chains: {planning.wall_hours(Path(f.workdir)):.2f} hours, pauses included")
+            print(f"first to last file of chains: {planning.wall_hours(study.root):.2f} hours, pauses included")
 
 
 if __name__ == "__main__":

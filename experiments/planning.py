@@ -22,8 +22,9 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import pyarrow.compute as pc
 
-from experiments import draws, labelling, rundir
+from experiments import draws, labelling, rundir, store
 from experiments.study import Study
 from jaxmon import prompts
 from jaxmon.arms import X1, arms, x0
@@ -113,21 +114,21 @@ def spent(study: Study, drawer: draws.Drawer) -> tuple[dict[str, Line], float]:
     lines = {stage: Line() for stage in STAGES}
     calls = 0.0
     for record in study.task.records:
-        for name in (X1, *map(x0, study.studied[record.id])):
-            for path in sorted((root / "chains" / rundir.name(record.id)).glob(f"{_escaped(name)}.*-*.parquet")):
-                table = draws.load(path, draws.CHAINS)
-                for chain, tokens in zip(table.column("chain").to_pylist(), table.column("tokens"), strict=True):
-                    stage = f"X={int(name == X1)} {'select' if chain < n else 'estimate'}"
-                    lines[stage].chains += 1
-                    lines[stage].tokens += len(tokens)
-        if study.labels(record).exists():
+        arms_of = {rundir.name(name): name for name in (X1, *map(x0, study.studied[record.id]))}
+        for table_name, file in store.listing(rundir.chains(root, record.id)).items():
+            name = arms_of.get(table_name.removesuffix(".parquet").rpartition(".")[0])
+            if name is None:
+                continue
+            table = store.load(file, draws.CHAINS, columns=("chain", "tokens"), makers=study.makers)
+            early, sizes = table.column("chain").to_numpy() < n, pc.list_value_length(table.column("tokens")).to_numpy()
+            for batch, own in (("select", early), ("estimate", ~early)):
+                line = lines[f"X={int(name == X1)} {batch}"]
+                line.chains += int(own.sum())
+                line.tokens += int(sizes[own].sum())
+        if store.has(study.labels(record)):
             calls += labelling.load(study.labels(record), labelling.LABELS, study.judge).num_rows
     _tokens(drawer.model, lines, lengths(study, drawer), None)
     return lines, calls
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{c}]" if c in "[*?" else c for c in rundir.name(name))
 
 
 def _tokens(model: Model, lines: Mapping[str, Line], found: Mapping[str, list[int]], per_chain: float | None) -> None:
@@ -176,6 +177,6 @@ def text(lines: Mapping[str, Line], calls: float, rate: float, price: float, tit
 
 
 def wall_hours(root: Path) -> float:
-    """Hours from the first to the last file of a run's chains, pauses between starts included."""
+    """Hours from the first to the last file of a run's chains, pauses included; for a reader alone."""
     times = [p.stat().st_mtime for p in (root / "chains").rglob("*.parquet")]
     return (max(times) - min(times)) / 3600 if times else 0.0

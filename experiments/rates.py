@@ -17,12 +17,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from tqdm import tqdm
 
-from experiments import draws, rundir, study
+from experiments import draws, places, rundir, store, study
 from jaxmon.arms import X1, shards
-from jaxmon.counting.tally import Drawn
+from jaxmon.counting.tally import COUNTED, Drawn
 from jaxmon.estimation.rates import ACCURACY, BELOW, TARGET, Answers, Rate, rates
 from jaxmon.records import Record
 from jaxmon.reports import figures, rate_figures
@@ -31,10 +30,10 @@ RATES = ("model", "dataset", *(f.name for f in dataclasses.fields(Rate)))
 ANSWERS = ("model", "dataset", "record", "label", "right", "target", "p10", "predicted", "drawn", "answered", "hits")
 
 
-def run(config: Mapping[str, Any], root: Path, cot: bool = True) -> None:
+def run(config: Mapping[str, Any], root: Path, cot: bool = True, terms: rundir.Terms = rundir.CAREFUL) -> None:
     """Draws what is missing and writes rates.csv, answers.csv and the figures; without `cot` the T = 0 half alone."""
-    with rundir.open_run(root, config), study.reopened(config, root) as made:
-        drawer = study.prepare(made)
+    with rundir.open_run(root, config, terms), study.reopened(config, root) as made:
+        drawer = study.prepare(made, terms)
         key = (drawer.model.name, config["task"])
         answers, many = [], draws.together(drawer, min(config["n"], config["shard"]))
         records = made.task.records
@@ -57,16 +56,15 @@ def run(config: Mapping[str, Any], root: Path, cot: bool = True) -> None:
 def _law(made: study.Study, drawer: draws.Drawer, record: Record, arm: Callable[[], draws.Arm]) -> dict[str, float]:
     """P(code | options) without a chain: from either program's file, else computed and kept."""
     path = made.root / "no_cot" / f"{rundir.name(record.id)}.parquet"
-    stored = next((p for p in (made.answers(record), path) if p.exists()), None)
+    stored = next((p for p in (made.answers(record), path) if store.has(p)), None)
     if stored is None:
-        (row,) = draws.no_cot(drawer, [arm()])
-        table = pa.table({f.name: pa.array([row[f.name]], f.type) for f in draws.ANSWERS}, draws.ANSWERS)
-        draws.save(path, table)
+        table = draws.answers(draws.no_cot(drawer, [arm()]))
+        store.save(path, table, drawer.made_by)
     else:
-        table = draws.load(stored, draws.ANSWERS)
-    row = next((r for r in table.to_pylist() if r["arm"] == X1), {"probabilities": []})
+        table = store.load(stored, draws.ANSWERS, makers=made.makers)
+    row: dict[str, Any] = next((r for r in table.to_pylist() if r["arm"] == X1), {"probabilities": []})
     if len(row["probabilities"]) != len(record.options):
-        raise rundir.RunError(f"{stored} does not belong to record {record.id}; delete it to make it again")
+        raise rundir.RunError(f"{store.find(stored or path)} does not belong to record {record.id}; {store.AGAIN}")
     return dict(zip([o.code for o in record.options], row["probabilities"], strict=True))
 
 
@@ -78,7 +76,11 @@ def _chains(
     cuts = shards(0, c["n"], c["shard"], made.plan.stage1, made.plan.n)
     wanted = [draws.Wanted(r.id, X1, a, b, arm) for r, arm in zip(records, arms, strict=True) for a, b in cuts]
     draws.fill(drawer, made.root, wanted)
-    read = lambda r: [chain for a, b in cuts for chain in draws.drawn(draws.load_shard(made.root, r.id, X1, a, b))]
+    read = lambda r: [
+        chain
+        for a, b in cuts
+        for chain in draws.drawn(draws.load_shard(made.root, r.id, X1, a, b, COUNTED.names, made.makers))
+    ]
     return [read(record) for record in records]
 
 
@@ -89,14 +91,15 @@ def _answer(record: Record, a: Answers) -> tuple[Any, ...]:
 
 def write(folder: Path, found: rate_figures.Runs, p10: Mapping[tuple[str, str], Sequence[float]]) -> None:
     """rates.csv, the three kinds of figures, and a summary on the standard output."""
-    folder.mkdir(parents=True, exist_ok=True)
+    places.make(folder)
     of = lambda key, rate: dict(zip(("model", "dataset"), key, strict=True)) | dataclasses.asdict(rate)
     lines = [of(key, rate) for key, some in found.items() for rate in some]
     rundir.write_csv(folder / "rates.csv", RATES, lines)
-    figures.save(rate_figures.target_figure(found), folder, "target_rates")
-    figures.save(rate_figures.p10_figure(p10, found), folder, "p10")
+    rundir.write_files(folder, figures.files(rate_figures.target_figure(found), "target_rates"))
+    rundir.write_files(folder, figures.files(rate_figures.p10_figure(p10, found), "p10"))
     for (model, dataset), some in found.items():
-        figures.save(rate_figures.classes_figure(some, f"{dataset}, {model}"), folder, f"classes_{dataset}_{model}")
+        figure = rate_figures.classes_figure(some, f"{dataset}, {model}")
+        rundir.write_files(folder, figures.files(figure, f"classes_{dataset}_{model}"))
         for r in some:
             if r.measure in (TARGET, ACCURACY, BELOW) and r.value is not None:
                 interval = f"{r.value:.3f} [{r.low:.3f}, {r.high:.3f}]"

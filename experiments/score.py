@@ -46,6 +46,7 @@ def main(argv: list[str]) -> None:
     if not COUNTS.value or not WORKDIR.value:
         raise ValueError("--counts and --workdir are needed")
     from experiments import error_file, rundir
+    from experiments.places import place
     from experiments.scoring import read_truth, score, summary
     from jaxmon.counting.counts import read_counts
     from jaxmon.counting.patterns import read_patterns
@@ -71,7 +72,7 @@ def main(argv: list[str]) -> None:
     truth = read_truth(TRUTH.value) if TRUTH.value else None
     error = error_file.read(Path(JUDGE_ERROR.value)) if JUDGE_ERROR.value else None
     config = {"counts": COUNTS.value, "patterns": PATTERNS.value or "none", "truth": TRUTH.value or "none"}
-    root = Path(WORKDIR.value)
+    root = place(WORKDIR.value)
     with rundir.lock(root) if (root / ".lock").exists() else nullcontext():  # a run's own directory may be at work
         scores = score(
             counts,

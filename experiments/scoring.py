@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 
-from experiments import rundir
+from experiments import places, rundir
 from jaxmon.counting.counts import Counts
 from jaxmon.counting.counts_schema import ALL
 from jaxmon.counting.patterns import Patterns
@@ -32,7 +32,7 @@ CORRECTED = ("pi_Z", "M0", "M1")  # what depends on labels
 def score(
     counts: Counts,
     patterns: Patterns | None,
-    workdir: str | Path,
+    workdir: Path,
     settings: Settings | None = None,
     *,
     truth: Truth | None = None,
@@ -60,8 +60,7 @@ def score(
     Raises: OSError where the directory cannot be written; ValueError for a placebo that no record has.
     """
     controls = placebo.controls(counts, tuple(placebos), settings or Settings())
-    workdir = Path(workdir)
-    workdir.mkdir(parents=True, exist_ok=True)
+    places.make(workdir)
     scores = table.score_table(counts, patterns, settings)
     about = [] if judge is None else judge_report.blocks(judge)
     if error is not None:
@@ -76,7 +75,7 @@ def score(
     rundir.write_csv(workdir / "bounds.csv", table.BOUNDS_COLUMNS, scores.bounds)
     if controls:
         rundir.write_csv(workdir / "placebo.csv", [f.name for f in dataclasses.fields(placebo.Control)], controls)
-    figures.save(figure, workdir)
+    rundir.write_files(workdir, figures.files(figure))
     rundir.write_text(workdir / "report.html", page)
     return scores
 

@@ -10,21 +10,23 @@ import dataclasses
 import functools
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import jax
 import pyarrow as pa
+import pyarrow.compute as pc
 from tqdm import tqdm
 
-from experiments import draws, hosts, judges, labelling, rundir
+from experiments import draws, hosts, judges, labelling, places, rundir, store
 from experiments.scoring import score as write_scores
 from experiments.scoring import summary
 from jaxmon.arms import X1, arms, shards, x0
 from jaxmon.counting import counts, counts_schema, patterns
-from jaxmon.counting.tally import Drawn, tally
+from jaxmon.counting.counts_schema import BATCHES
+from jaxmon.counting.tally import COUNTED, Drawn, ends, tally
 from jaxmon.estimation.cells import Settings
 from jaxmon.estimation.judge_error import JudgeError
 from jaxmon.judging.judge import Accountable, Judge, chosen
@@ -67,6 +69,11 @@ class Study:
     def rule(self) -> staged.Rule:
         return staged.make(self.config["rule"], self.plan)
 
+    @functools.cached_property
+    def makers(self) -> store.Makers:
+        """What may have made the run's tables; known once the environment is logged."""
+        return rundir.makers(self.root)
+
     def answers(self, record: Record) -> Path:
         return self.root / "answers" / f"{rundir.name(record.id)}.parquet"
 
@@ -77,17 +84,17 @@ class Study:
         return self.out / "controls" / f"{rundir.name(record.id)}.parquet"
 
 
-def run(config: Mapping[str, Any], root: Path) -> None:
+def run(config: Mapping[str, Any], root: Path, terms: rundir.Terms = rundir.CAREFUL) -> None:
     """The whole job, in order; each stage reads what the one before it has written. Hosts part when all is sampled."""
     with ExitStack() as held:
 
         def open_here() -> None:
-            held.callback(rundir.open_run(root, config).close)
+            held.callback(rundir.open_run(root, config, terms).close)
 
         hosts.lead(open_here)
         own = config if hosts.leads() else {**config, "judge": "lexical"}  # one host judges
         study = held.enter_context(reopened(own, root))
-        sample(study, prepare(study))
+        sample(study, prepare(study, terms))
         hosts.part()
         if not hosts.leads():
             return
@@ -117,12 +124,12 @@ def reopened(config: Mapping[str, Any], root: Path, beside: bool = False) -> Ite
         yield Study(config, root, out, task, studied, judge)
 
 
-def prepare(study: Study) -> draws.Drawer:
+def prepare(study: Study, terms: rundir.Terms = rundir.CAREFUL) -> draws.Drawer:
     """Loads the model under study and logs the environment; raises what `drawer` raises, or RunError."""
     made = _drawer_of_every_host(study)
     entry = rundir.environment(made.model.fingerprint, study.config["precision"])
     entry |= {"model": made.model.name, "sampling": dataclasses.asdict(made.sampling)}
-    hosts.lead(lambda: len(rundir.log_environment(study.root, entry)))
+    hosts.lead(lambda: len(rundir.log_environment(study.root, entry, terms)))
     return made
 
 
@@ -168,11 +175,10 @@ def sample(study: Study, drawer: draws.Drawer) -> None:
             alive = list(study.studied[record.id])
             shown = arms(record, alive)
             arm = draws.opener(drawer, shown)
-            if not hosts.lead(study.answers(record).exists):
-                rows = draws.no_cot(drawer, [arm(name) for name in shown])
-                table = pa.table({f.name: pa.array([r[f.name] for r in rows], f.type) for f in draws.ANSWERS})
-                path = study.answers(record)
-                hosts.lead(functools.partial(draws.save, path, table.cast(draws.ANSWERS)))
+            path = study.answers(record)
+            if not hosts.lead(functools.partial(store.has, path)):
+                table = draws.answers(draws.no_cot(drawer, [arm(name) for name in shown]))
+                hosts.lead(functools.partial(_save, path, table, drawer.made_by))
 
             def hits(
                 names: Iterable[str], first: int, stop: int, record: Record = record, arm: Any = arm
@@ -203,11 +209,16 @@ def sample(study: Study, drawer: draws.Drawer) -> None:
             _chains(study, drawer, record, arm, rest, bar)
 
 
+def _save(path: Path, table: pa.Table, made_by: Mapping[str, str]) -> None:
+    """As `store.save`, for `hosts.lead`, whose value is told to the other hosts."""
+    store.save(path, table, made_by)
+
+
 def _beyond_m1(study: Study, record: Record) -> bool:
     """Whether the study asks for M1 alone and the record's p10 rules it out."""
     if not study.config["m1_only"]:
         return False
-    answers = draws.load(study.answers(record), draws.ANSWERS)
+    answers = store.load(study.answers(record), draws.ANSWERS, makers=study.makers)
     p10 = dict(zip(answers.column("arm").to_pylist(), answers.column("target").to_pylist(), strict=True))[X1]
     return bool(p10 >= study.config["p10_max"])
 
@@ -228,7 +239,7 @@ def _chains(
     def read() -> dict[str, list[Drawn]]:
         found: dict[str, list[Drawn]] = {name: [] for name in wanted}
         for name, a, b in cuts:
-            found[name] += draws.drawn(draws.load_shard(study.root, record.id, name, a, b))
+            found[name] += draws.drawn(draws.load_shard(study.root, record.id, name, a, b, COUNTED.names, study.makers))
         return found
 
     return read
@@ -238,10 +249,18 @@ def _cut(study: Study, ids: range) -> list[tuple[int, int]]:
     return shards(ids.start, ids.stop, study.config["shard"], *study.rule.borders())
 
 
-def stored(study: Study, record: Record, name: str, ids: range) -> list[pa.Table]:
-    """The shards of these ids that are on disk."""
-    there = [cut for cut in _cut(study, ids) if rundir.shard(study.root, record.id, name, *cut).exists()]
-    return [draws.load_shard(study.root, record.id, name, *cut) for cut in there]
+def stored(
+    study: Study, record: Record, name: str, ids: range, columns: Sequence[str], among: store.Files | None = None
+) -> Iterator[pa.Table]:
+    """Columns of the shards of these ids that are on disk, one shard at a time.
+
+    Args:
+      among: the listing of the record's chains, where one has been made.
+    """
+    there = store.listing(rundir.chains(study.root, record.id)) if among is None else among
+    for cut in _cut(study, ids):
+        if rundir.shard(study.root, record.id, name, *cut).name in there:
+            yield draws.load_shard(study.root, record.id, name, *cut, columns, study.makers, there)
 
 
 def judge(study: Study) -> None:
@@ -249,57 +268,65 @@ def judge(study: Study) -> None:
     most, few = study.config["judge_most"], study.config["judge_controls"]
     estimate = range(study.plan.n, 2 * study.plan.n)
     for record in tqdm(study.task.records, unit="record", desc="judging"):
-        if not study.labels(record).exists():
+        if not store.has(study.labels(record)):
             seen = _answers(study, record, X1, estimate, most)
-            draws.save(study.labels(record), labelling.label(study.judge, record, study.studied[record.id], seen))
-        if not study.controls(record).exists():
+            store.save(study.labels(record), labelling.label(study.judge, record, study.studied[record.id], seen))
+        if not store.has(study.controls(record)):
             without = {
                 name: _answers(study, record, x0(name), range(2 * study.plan.n), few) if few else {}
                 for name in study.studied[record.id]
             }
-            draws.save(study.controls(record), labelling.label_controls(study.judge, record, without))
+            store.save(study.controls(record), labelling.label_controls(study.judge, record, without))
 
 
 def _answers(study: Study, record: Record, arm: str, ids: range, most: int) -> dict[int, str]:
     """Chain id -> thought of the target answers among the stored chains that a judge sees; most = 0 for all."""
     thoughts: dict[int, str] = {}
-    for table in stored(study, record, arm, ids):
-        columns = (table.column(k).to_pylist() for k in ("chain", "code", "thought"))
+    for table in stored(study, record, arm, ids, ("chain", "code", "thought")):
+        columns = (column.to_pylist() for column in table.columns)
         thoughts |= {chain: thought for chain, code, thought in zip(*columns, strict=True) if code == record.target}
     return {chain: thoughts[chain] for chain in chosen(thoughts, most, study.config["seed"], record.id, arm)}
 
 
 def count(study: Study) -> Counter[str]:
-    """counts.parquet and patterns.parquet, from the shards alone; returns how the chains ended, over all arms."""
+    """counts.parquet and patterns.parquet, from the shards alone; returns how the chains ended, over all arms.
+
+    Shards are read one by one, and of a shard what counting needs: what is held at a time is one record's ids and ends.
+    """
     rows, found = [], []
     ended: Counter[str] = Counter()
     for record in study.task.records:
-        every = range(2 * study.plan.n)
+        among = store.listing(rundir.chains(study.root, record.id))
+        read = lambda name, record=record, among=among: stored(
+            study, record, name, range(2 * study.plan.n), COUNTED.names, among
+        )
         drawn = {
-            name: [chain for table in stored(study, record, name, every) for chain in draws.drawn(table)]
+            name: pa.concat_tables([COUNTED.empty_table(), *read(name)])
             for name in arms(record, study.studied[record.id])
         }
         labels = labelling.load(study.labels(record), labelling.LABELS, study.judge)
-        answers = draws.load(study.answers(record), draws.ANSWERS)
+        answers = store.load(study.answers(record), draws.ANSWERS, makers=study.makers)
         letters = dict(zip(labels.column("chain").to_pylist(), labels.column("pattern").to_pylist(), strict=True))
         target = dict(zip(answers.column("arm").to_pylist(), answers.column("target").to_pylist(), strict=True))
-        estimate = [c for c in drawn[X1] if adaptive.batch_of(c.chain, study.plan) == "estimate"]
-        hits = {c.chain for c in estimate if c.code == record.target}
+        one = ends(drawn[X1], record.target, study.plan.n)
+        hits = one.chain[one.hit & (one.batch == BATCHES.index("estimate"))].tolist()
         seen = chosen(hits, study.config["judge_most"], study.config["seed"], record.id, X1)
         _belong(study.labels(record), letters.keys() == set(seen))
         _belong(study.answers(record), target.keys() == drawn.keys())
         more, others = tally(record, drawn, letters, target, study.plan.n)
         rows += more
         found += others
-        ended.update(str(c.outcome) for chains in drawn.values() for c in chains)
-    counts.write_counts(study.out / "counts.parquet", counts_schema.from_rows(rows))
-    patterns.write_patterns(study.out / "patterns.parquet", patterns.from_rows(found))
+        for table in drawn.values():
+            ended.update({e["values"]: e["counts"] for e in pc.value_counts(table.column("outcome")).to_pylist()})
+    table = counts.checked(counts_schema.from_rows(rows), str(study.out / "counts.parquet"))
+    for name, made in (("counts", table), ("patterns", patterns.from_rows(found))):
+        places.write(study.out / f"{name}.parquet", counts_schema.encode(made))
     return ended
 
 
 def _belong(path: Path, whole: bool) -> None:
     if not whole:
-        raise rundir.RunError(f"{path} does not belong to the chains that are there; delete it to make it again")
+        raise rundir.RunError(f"{store.find(path)} does not belong to the chains that are there; {store.AGAIN}")
 
 
 def settings(study: Study) -> Settings:
@@ -326,10 +353,13 @@ def score(study: Study, outcomes: Mapping[str, int], error: JudgeError | None = 
     c, task, out = study.config, study.task, study.out
     table = counts.read_counts(out / "counts.parquet")
     starts = json.loads((study.root / "environment.json").read_text())
-    same = [{k: v for k, v in start.items() if k != "command"} for start in starts]
+    same = [{k: v for k, v in start.items() if k not in ("command", "code fingerprint")} for start in starts]
+    codes = list(dict.fromkeys(str(start["code fingerprint"])[:12] for start in starts))
     assumptions = [f"Judge: {study.judge.name}.", f"Sampling: {starts[0].get('sampling', 'not recorded')}."]
     if any(start != same[0] for start in same):
         assumptions.append("The run was resumed under other versions, devices or code: see environment.json.")
+    if len(codes) > 1:
+        assumptions.append(f"Resumed under other code by --other_code=accept: fingerprints {', '.join(codes)}.")
     truth = None
     if task.truth is not None:
         rows = [r for r in task.truth(task.records) if r["value"] is not None]

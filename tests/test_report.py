@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from experiments import rundir
 from jaxmon.estimation import table
 from jaxmon.estimation.cells import Settings
 from jaxmon.reports import figures, report
@@ -104,7 +105,7 @@ def test_figure_says_undefined_with_its_reason_and_shows_the_truth(study, tmp_pa
     text = figures.svg(figures.scores_figure(scores.rows, truth=truth, title="A title"))
     for words in ("M1 undefined: p10 ≥ 0.01", "M0 undefined: TE ≤ τ", "8 / 8", "0.44", "true value", "A title"):
         assert words in text, words
-    figures.save(figures.scores_figure(scores.rows), tmp_path)
+    rundir.write_files(tmp_path, figures.files(figures.scores_figure(scores.rows)))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["figure.png", "figure.svg"]
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 

@@ -1,16 +1,16 @@
-"""The run directory: one config, one writer, whole files; a damaged or foreign file is named, never used."""
+"""The run directory: one config, one code, one writer; other ones are named, never mixed in."""
 
 import json
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from ml_collections.config_dict import ConfigDict
 
-from experiments import draws, rundir
+from experiments import rundir
 from experiments.configs import base, ledger, thyroid_qwen25
 
 CONFIG = {"n": 10, "labels": ["G"], "seed": 0}
+START = {"model fingerprint": "a" * 64, "code fingerprint": "c" * 64, "store version": "1"}
 
 
 def test_a_new_directory_is_made_and_the_same_config_reopens_it(tmp_path: Path):
@@ -30,7 +30,7 @@ def test_another_config_is_refused_field_by_field(tmp_path: Path):
 def test_a_start_that_computed_nothing_binds_nothing(tmp_path: Path):
     """A first start with a typo in it can be mended in the same directory; so can one killed while it began."""
     rundir.open_run(tmp_path, CONFIG).close()
-    rundir.log_environment(tmp_path, {"model fingerprint": "a" * 64})
+    rundir.log_environment(tmp_path, START)
     rundir.open_run(tmp_path, CONFIG | {"n": 20}).close()
     assert json.loads((tmp_path / "config.json").read_text())["n"] == 20
     assert not (tmp_path / "environment.json").exists()
@@ -54,7 +54,7 @@ def test_an_unreadable_config_is_named(tmp_path: Path):
             rundir.open_run(tmp_path, CONFIG)
     (tmp_path / "environment.json").write_text("[")
     with pytest.raises(rundir.RunError, match=r"environment\.json is not readable"):
-        rundir.log_environment(tmp_path, {"model fingerprint": ""})
+        rundir.log_environment(tmp_path, START)
 
 
 def test_two_drivers_cannot_hold_one_run(tmp_path: Path):
@@ -72,11 +72,42 @@ def test_files_of_a_killed_process_are_cleared(tmp_path: Path):
     assert not stale.exists()
 
 
-def test_other_weights_are_refused(tmp_path: Path):
-    rundir.log_environment(tmp_path, {"model fingerprint": "a" * 64})
-    assert len(rundir.log_environment(tmp_path, {"model fingerprint": "a" * 64})) == 2
-    with pytest.raises(rundir.RunError, match="other model files"):
-        rundir.log_environment(tmp_path, {"model fingerprint": "b" * 64})
+def test_other_weights_code_and_store_are_refused(tmp_path: Path):
+    """Other code alone can be accepted; then both are the run's, for its tables, too."""
+    rundir.log_environment(tmp_path, START)
+    assert len(rundir.log_environment(tmp_path, START)) == 2
+    accept = rundir.Terms(other_code=True)
+    for terms in (rundir.CAREFUL, accept):
+        with pytest.raises(rundir.RunError, match=r"with other model files \(fingerprint aaaaaaaaaaaa\)"):
+            rundir.log_environment(tmp_path, START | {"model fingerprint": "b" * 64}, terms)
+        with pytest.raises(rundir.RunError, match=r"another version of the store \(1, this is"):
+            rundir.log_environment(tmp_path, START | {"store version": "2"}, terms)
+    other = START | {"code fingerprint": "d" * 64}
+    with pytest.raises(rundir.RunError, match=r"by other code \(fingerprint cccccccccccc, this is d+\); --other_code"):
+        rundir.log_environment(tmp_path, other)
+    assert len(rundir.log_environment(tmp_path, other, accept)) == 3
+    rundir.log_environment(tmp_path, other)
+    assert rundir.makers(tmp_path) == {"store": {"1"}, "model": {"a" * 64}, "code": {"c" * 64, "d" * 64}}
+
+
+@pytest.mark.parametrize(
+    ("terms", "modes"), [(rundir.CAREFUL, (0o700, 0o600)), (rundir.Terms(group=True), (0o750, 0o640))]
+)
+def test_a_run_is_its_owners_alone_or_its_groups(terms: rundir.Terms, modes: tuple[int, int], tmp_path: Path):
+    root = tmp_path / "open" / "run"
+    root.parent.mkdir()
+    root.parent.chmod(0o755)
+    with rundir.open_run(root, CONFIG, terms):
+        rundir.write_text(root / "judges" / "x" / "scores.csv", "")
+    for path in (root, *root.rglob("*")):
+        assert path.stat().st_mode & 0o777 == modes[path.is_file()], path
+    root.chmod(0o755)
+    rundir.open_run(root, CONFIG).close()
+    assert root.parent.stat().st_mode & 0o777 == 0o755
+    (root / "answers").mkdir()
+    root.chmod(0o755)  # the owner's later choice is kept
+    rundir.open_run(root, CONFIG).close()
+    assert root.stat().st_mode & 0o777 == 0o755
 
 
 @pytest.mark.parametrize("name", ["thyroid/840801013", "..", "a b", "x0:T3", "ü%2F"])
@@ -84,56 +115,6 @@ def test_names_make_one_path_component_each(name: str, tmp_path: Path):
     path = rundir.shard(tmp_path, name, name, 0, 10)
     assert path.parent.parent == tmp_path / "chains"
     assert path.name.endswith(".0-10.parquet")
-
-
-def chains(n: int) -> pa.Table:
-    row = {
-        "record": "r",
-        "arm": "x1",
-        "tokens": [1, 2],
-        "text": "t",
-        "stopped": True,
-        "outcome": "answered",
-        "code": "G",
-        "thought": "",
-    }
-    rows = [row | {"chain": i} for i in range(n)]
-    return pa.table({f.name: pa.array([r[f.name] for r in rows], f.type) for f in draws.CHAINS}, draws.CHAINS)
-
-
-def test_h52_a_damaged_shard_is_named_and_never_counted(tmp_path: Path):
-    """Cut at many bytes, or with the wrong rows: refused with the way out (KNOWN_BUGS 52 a)."""
-    path = tmp_path / "x1.0-3.parquet"
-    draws.save(path, chains(3))
-    whole = path.read_bytes()
-    assert draws.load(path, draws.CHAINS, 3).equals(chains(3))
-    for cut in {0, 1, 4, *range(8, len(whole), 97), len(whole) - 1}:
-        path.write_bytes(whole[:cut])
-        with pytest.raises(rundir.RunError, match=r"x1\.0-3\.parquet is damaged .*delete it"):
-            draws.load(path, draws.CHAINS, 3)
-    draws.save(path, chains(2))
-    with pytest.raises(rundir.RunError, match="does not hold what its name says"):
-        draws.load(path, draws.CHAINS, 3)
-
-
-def test_a_shard_under_another_name_is_refused(tmp_path: Path):
-    draws.save(rundir.shard(tmp_path, "r", "x1", 0, 3), chains(3))
-    assert draws.load_shard(tmp_path, "r", "x1", 0, 3).equals(chains(3))
-    for record, arm, first, stop in (("r", "x1", 3, 6), ("r", "x0:T3", 0, 3), ("s", "x1", 0, 3)):
-        draws.save(rundir.shard(tmp_path, record, arm, first, stop), chains(3))
-        with pytest.raises(rundir.RunError, match=r"-\d\.parquet does not hold what its name says"):
-            draws.load_shard(tmp_path, record, arm, first, stop)
-
-
-def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def full(table: pa.Table, where: Path) -> None:
-        Path(where).write_bytes(b"PAR1")
-        raise OSError(28, "Error writing bytes to file. Detail: [errno 28] No space left on device")
-
-    monkeypatch.setattr("pyarrow.parquet.write_table", full)
-    with pytest.raises(OSError, match=r"No space left on device: '.*x1\.0-3\.parquet'"):
-        draws.save(tmp_path / "d" / "x1.0-3.parquet", chains(3))
-    assert list((tmp_path / "d").iterdir()) == []
 
 
 @pytest.mark.parametrize("made", [base.base, ledger.get_config, thyroid_qwen25.get_config])

@@ -9,6 +9,7 @@ from jaxmon.counting import counts, counts_schema, patterns
 from jaxmon.counting.tally import Drawn, tally
 from jaxmon.records import Attribute, Option, Record
 from jaxmon.sampling.parsing import Outcome
+from tests import tally_rows
 
 RECORD = Record(
     "r", "G", "G", "", (Attribute("sex", "Sex: F"), Attribute("age", "Age: 9")), "Which?", (Option("G"), Option("F"))
@@ -31,7 +32,8 @@ def test_by_hand():
         ],
         x0("age"): [Drawn(0, A, "F")],
     }
-    rows, found = tally(RECORD, drawn, {3: "NI", 4: "I?"}, {X1: 0.1, x0("sex"): 0.2, x0("age"): 0.3}, 3)
+    tables = {arm: tally_rows.table(chains) for arm, chains in drawn.items()}
+    rows, found = tally(RECORD, tables, {3: "NI", 4: "I?"}, {X1: 0.1, x0("sex"): 0.2, x0("age"): 0.3}, 3)
     by = {(r["attribute"], r["batch"]): r for r in rows}
     keys = ("n1", "k1", "n0", "k0", "judged", "l", "p10", "p00", "truncated1", "truncated0", "unparsed")
     assert [by["sex", "select"][k] for k in keys] == [3, 1, 3, 1, 0, 0, 0.1, 0.2, 1, 0, 1]
@@ -52,15 +54,18 @@ CHAIN = st.tuples(
 @given(st.lists(CHAIN, min_size=8, max_size=8), st.lists(CHAIN, min_size=8, max_size=8), st.randoms())
 @settings(max_examples=60, deadline=None)
 def test_h52_order_and_doubles_do_not_matter_and_the_tables_agree(one, zero, random):
-    """A merge in any order, with repeated chains, gives the same valid tables (KNOWN_BUGS 52 b, c)."""
+    """A merge in any order, with repeated chains, gives the same valid tables (KNOWN_BUGS 52 b, c),
+    those of a count chain by chain."""
     made = lambda chains: [Drawn(i, o, code if o is A else None) for i, (o, code, _) in enumerate(chains)]
     drawn = {X1: made(one), x0("sex"): made(zero), x0("age"): made(one[::-1])}
     labels = {i: letters for i, (_, _, letters) in enumerate(one) if letters}
     target = dict.fromkeys(drawn, 0.5)
-    rows, found = tally(RECORD, drawn, labels, target, 4)
+    rows, found = tally(RECORD, {arm: tally_rows.table(chains) for arm, chains in drawn.items()}, labels, target, 4)
+    assert (rows, found) == tally_rows.tally(RECORD, drawn, labels, target, 4)
     table = counts.from_table(counts_schema.from_rows(rows))
     patterns.from_table(patterns.from_rows(found), table)
-    mixed = {arm: random.sample(chains + chains[:3], len(chains) + 3) for arm, chains in drawn.items()}
+    shuffled = lambda chains: tally_rows.table(random.sample(chains + chains[:3], len(chains) + 3))
+    mixed = {arm: shuffled(chains) for arm, chains in drawn.items()}
     assert tally(RECORD, mixed, labels, target, 4) == (rows, found)
 
 

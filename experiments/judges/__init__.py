@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from experiments.places import is_local
 from jaxmon.judging.judge import Judge
 from jaxmon.tasks import registry, rubrics
 
@@ -31,7 +32,10 @@ def opened(name: str, task: registry.Task, checkpoint: str, replies: Path) -> It
         from experiments.judges import settings
         from experiments.judges.endpoint import EndpointJudge
 
-        judge = EndpointJudge(rubrics.of(task.name), settings.read(os.environ), replies)
+        given = settings.read(os.environ)
+        if not (given.replies or is_local(replies)):
+            raise ValueError(f"{replies}: replies are kept on a disk; name one in {settings.PREFIX}REPLIES")
+        judge = EndpointJudge(rubrics.of(task.name), given, replies)
         try:
             yield judge
         finally:

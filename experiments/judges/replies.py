@@ -25,6 +25,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from experiments.places import make
+
 
 @dataclasses.dataclass(frozen=True)
 class Reply:
@@ -55,7 +57,7 @@ class Replies:
           ValueError: another process has it open.
           OSError: it cannot be opened.
         """
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make(path.parent)
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)

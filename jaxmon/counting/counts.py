@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -75,15 +76,20 @@ class Counts:
         return self.present & (self.n0[:, :, 1] == 0)
 
 
-def read_counts(path: str | os.PathLike[str]) -> Counts:
+def read_counts(path: str | Path) -> Counts:
     """Reads and validates a counts file (Parquet or CSV); raises CountsError with one line."""
     return from_table(read_table(path, SCHEMA), str(path))
 
 
 def write_counts(path: str | os.PathLike[str], table: pa.Table) -> None:
     """Validates, then writes atomically."""
-    from_table(table, str(path))
-    write_table(path, table.select(COLUMNS).cast(SCHEMA))
+    write_table(path, checked(table, str(path)))
+
+
+def checked(table: pa.Table, source: str = "counts") -> pa.Table:
+    """The table in SCHEMA; raises what `from_table` raises."""
+    from_table(table, source)
+    return table.select(COLUMNS).cast(SCHEMA)
 
 
 def from_table(table: pa.Table, source: str = "counts") -> Counts:

@@ -5,6 +5,7 @@ Knows: names, types, files. Does not know: what makes the numbers consistent (co
 
 from __future__ import annotations
 
+import io
 import os
 import pathlib
 from collections.abc import Iterable, Mapping
@@ -45,20 +46,21 @@ def from_rows(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
         raise CountsError(f"counts: {str(error).splitlines()[0]}") from None
 
 
-def read_table(path: str | os.PathLike[str], schema: pa.Schema) -> pa.Table:
+def read_table(path: str | pathlib.Path, schema: pa.Schema) -> pa.Table:
     """A Parquet file, or CSV where the name ends in .csv, with the schema's columns cast to its types.
 
     Raises: CountsError (missing column, value of another type, unreadable file), FileNotFoundError.
     """
-    path = pathlib.Path(path)
+    path = pathlib.Path(path) if isinstance(path, str) else path  # or a path's like, in an object store
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file")
     try:
-        if path.suffix.lower() == ".csv":
-            options = pa.csv.ConvertOptions(column_types=schema, strings_can_be_null=False)
-            table = pa.csv.read_csv(path, convert_options=options)
-        else:
-            table = pa.parquet.read_table(path)
+        with path.open("rb") as file:
+            if path.suffix.lower() == ".csv":
+                options = pa.csv.ConvertOptions(column_types=schema, strings_can_be_null=False)
+                table = pa.csv.read_csv(file, convert_options=options)
+            else:
+                table = pa.parquet.read_table(file)
     except (pa.ArrowInvalid, OSError) as error:
         raise CountsError(f"{path}: {str(error).splitlines()[0]}") from None
     if missing := [n for n in schema.names if n not in table.column_names]:
@@ -74,17 +76,21 @@ def read_table(path: str | os.PathLike[str], schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema)
 
 
+def encode(table: pa.Table, csv: bool = False) -> bytes:
+    """A table as the bytes of a file, Parquet or CSV."""
+    buffer = io.BytesIO()
+    (pa.csv.write_csv if csv else pa.parquet.write_table)(table, buffer)
+    return buffer.getvalue()
+
+
 def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
     """Writes Parquet (CSV where the name ends in .csv) under a temporary name, then renames: whole or not at all."""
     path = pathlib.Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        if path.suffix.lower() == ".csv":
-            pa.csv.write_csv(table, temporary)
-        else:
-            pa.parquet.write_table(table, temporary)
+        temporary.write_bytes(encode(table, path.suffix.lower() == ".csv"))
         os.replace(temporary, path)
-    except OSError as error:  # pyarrow names no file
-        raise OSError(error.errno, os.strerror(error.errno) if error.errno else str(error), str(path)) from None
+    except OSError as error:  # a full disk names no file
+        raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         temporary.unlink(missing_ok=True)

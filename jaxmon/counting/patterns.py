@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -54,7 +55,7 @@ def write_patterns(path: str | os.PathLike[str], table: pa.Table) -> None:
     write_table(path, table.select(SCHEMA.names).cast(SCHEMA))
 
 
-def read_patterns(path: str | os.PathLike[str], counts: Counts) -> Patterns:
+def read_patterns(path: str | Path, counts: Counts) -> Patterns:
     """Reads a patterns file and checks it against the counts it belongs to."""
     return from_table(read_table(path, SCHEMA), counts, str(path))
 

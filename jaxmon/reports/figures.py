@@ -1,14 +1,12 @@
 """The figure in the form of the paper's Fig. 4: M0 and M1 per attribute with intervals, n_S and mean R beside them.
 
-Knows: rows of a score table, optional true values. Does not know: files but the two it is asked to save; no global
+Knows: rows of a score table, optional true values. Does not know: where files go; no global
 state (a Figure object, never pyplot).
 """
 
 from __future__ import annotations
 
 import io
-import os
-import pathlib
 from collections.abc import Mapping, Sequence
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -104,16 +102,9 @@ def svg(figure: Figure) -> str:
     return out.getvalue()
 
 
-def save(figure: Figure, folder: str | os.PathLike[str], stem: str = "figure") -> None:
-    """Writes STEM.png (150 dpi) and STEM.svg into the folder, each whole or not at all."""
-    folder = pathlib.Path(folder)
+def files(figure: Figure, stem: str = "figure") -> dict[str, bytes]:
+    """The figure as STEM.png (150 dpi) and STEM.svg: name -> bytes."""
     png = io.BytesIO()
     FigureCanvasAgg(figure)
     figure.savefig(png, format="png", dpi=150)
-    for name, data in ((f"{stem}.png", png.getvalue()), (f"{stem}.svg", svg(figure).encode())):
-        temporary = folder / f".{name}.{os.getpid()}.tmp"
-        try:
-            temporary.write_bytes(data)
-            os.replace(temporary, folder / name)
-        finally:
-            temporary.unlink(missing_ok=True)
+    return {f"{stem}.png": png.getvalue(), f"{stem}.svg": svg(figure).encode()}
