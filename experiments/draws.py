@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from experiments import hosts, rundir
 from experiments.cli import line, out_of_memory
-from jaxmon import prompts
+from jaxmon import arms, prompts
 from jaxmon.counting.counts_schema import write_table
 from jaxmon.counting.tally import Drawn
 from jaxmon.records import Record
@@ -167,8 +167,8 @@ class Shard(NamedTuple):
 
 
 def together(drawer: Drawer, count: int) -> int:
-    """How many shards of `count` chains are drawn at once: as many as the slots hold, a power of two (few programs)."""
-    return 1 << max(0, (drawer.slots // count).bit_length() - 1)
+    """How many shards of `count` chains are drawn at once."""
+    return arms.together(drawer.slots, count)
 
 
 def draw(drawer: Drawer, shards: Sequence[Shard]) -> list[pa.Table]:
@@ -252,17 +252,16 @@ class Wanted(NamedTuple):
     open: Callable[[], Arm]
 
 
-def fill(drawer: Drawer, root: Path, wanted: Sequence[Wanted], done: Callable[[int], object] = int) -> None:
-    """Draws the shards that are not on disk, several at once; `done` hears of chains that are there, as they come."""
+def fill(drawer: Drawer, root: Path, wanted: Sequence[Wanted]) -> int:
+    """Draws the shards that are not on disk, several at once; returns how many chains it had to draw."""
     path = lambda w: rundir.shard(root, w.record, w.arm, w.first, w.stop)
     missing = [wanted[i] for i in hosts.lead(lambda: [i for i, w in enumerate(wanted) if not path(w).exists()])]
-    done(sum(w.stop - w.first for w in wanted) - sum(w.stop - w.first for w in missing))
     for size in sorted({w.stop - w.first for w in missing}):
         alike, many = [w for w in missing if w.stop - w.first == size], together(drawer, size)
         for group in (alike[i : i + many] for i in range(0, len(alike), many)):
             tables = draw(drawer, [Shard(w.open(), w.first, w.stop) for w in group])
             hosts.lead(functools.partial(_save_all, [path(w) for w in group], tables))
-            done(size * len(group))
+    return sum(w.stop - w.first for w in missing)
 
 
 def load(path: Path, schema: pa.Schema, rows: int | None = None) -> pa.Table:
