@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from experiments import hosts, rundir
 from experiments.cli import line, out_of_memory
 from experiments.store import AGAIN, Files, Makers, find, load, missing, save
+from jaxmon import arms as arms_of
 from jaxmon import prompts
 from jaxmon.arms import X1
 from jaxmon.counting.tally import Drawn
@@ -249,8 +250,8 @@ class Shard(NamedTuple):
 
 
 def together(drawer: Drawer, count: int) -> int:
-    """How many shards of `count` chains are drawn at once: as many as the slots hold, a power of two (few programs)."""
-    return 1 << max(0, (drawer.slots // count).bit_length() - 1)
+    """How many shards of `count` chains are drawn at once."""
+    return arms_of.together(drawer.slots, count)
 
 
 def draw(drawer: Drawer, shards: Sequence[Shard]) -> list[pa.Table]:
@@ -334,17 +335,16 @@ class Wanted(NamedTuple):
     open: Callable[[], Arm]
 
 
-def fill(drawer: Drawer, root: Path, wanted: Sequence[Wanted], done: Callable[[int], object] = int) -> None:
-    """Draws the shards that are not on disk, several at once; `done` hears of chains that are there, as they come."""
+def fill(drawer: Drawer, root: Path, wanted: Sequence[Wanted]) -> int:
+    """Draws the shards that are not on disk, several at once; returns how many chains it had to draw."""
     path = lambda w: rundir.shard(root, w.record, w.arm, w.first, w.stop)
     absent = [wanted[i] for i in hosts.lead(lambda: missing(map(path, wanted)))]
-    done(sum(w.stop - w.first for w in wanted) - sum(w.stop - w.first for w in absent))
     for size in sorted({w.stop - w.first for w in absent}):
         alike, many = [w for w in absent if w.stop - w.first == size], together(drawer, size)
         for group in (alike[i : i + many] for i in range(0, len(alike), many)):
             tables = draw(drawer, [Shard(w.open(), w.first, w.stop) for w in group])
             hosts.lead(functools.partial(_save_all, [path(w) for w in group], tables, drawer.made_by))
-            done(size * len(group))
+    return sum(w.stop - w.first for w in absent)
 
 
 def load_shard(

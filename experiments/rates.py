@@ -35,7 +35,7 @@ def run(config: Mapping[str, Any], root: Path, cot: bool = True, terms: rundir.T
     with rundir.open_run(root, config, terms), study.reopened(config, root) as made:
         drawer = study.prepare(made, terms)
         key = (drawer.model.name, config["task"])
-        answers, many = [], draws.together(drawer, min(config["n"], config["shard"]))
+        answers, many = [], draws.together(drawer, min(config["n"], study.unit_size(config)))
         records = made.task.records
         for block in tqdm([records[i : i + many] for i in range(0, len(records), many)], desc="answers"):
             opener = lambda record: functools.cache(lambda: draws.open_arm(drawer, record, X1))  # read once
@@ -73,7 +73,7 @@ def _chains(
 ) -> list[list[Drawn]]:
     """The chains 0 … n - 1 of whole prompts, in the shards of a monitorability run; several records at once."""
     c = made.config
-    cuts = shards(0, c["n"], c["shard"], made.plan.stage1, made.plan.n)
+    cuts = shards(0, c["n"], study.unit_size(c), made.plan.stage1, made.plan.n)
     wanted = [draws.Wanted(r.id, X1, a, b, arm) for r, arm in zip(records, arms, strict=True) for a, b in cuts]
     draws.fill(drawer, made.root, wanted)
     read = lambda r: [

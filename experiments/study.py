@@ -1,6 +1,6 @@
 """The stages of a monitorability run over a run directory: sample, judge, count, score. Each reads what is there.
 
-Knows: arms, stages, files, progress. Does not know: how a chain is drawn (draws.py), what a score is
+Knows: stages, files, progress. Does not know: how a chain is drawn (draws.py) or by whom (runners/), what a score is
 (jaxmon/estimation/table.py).
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,19 @@ import pyarrow.compute as pc
 from tqdm import tqdm
 
 from experiments import draws, hosts, judges, labelling, places, rundir, store
+from experiments.runners import schedule
+from experiments.runners.beside import beside
+from experiments.runners.local import Local
+from experiments.runners.stopping import leave, on_sigterm
+from experiments.runners.tasks import Cuts, Done, work
+from experiments.runners.worker import Worker
 from experiments.scoring import score as write_scores
 from experiments.scoring import summary
-from jaxmon.arms import X1, arms, shards, x0
+from jaxmon import arms as arms_of
+from jaxmon.arms import X1, arms, x0
 from jaxmon.counting import counts, counts_schema, patterns
 from jaxmon.counting.counts_schema import BATCHES
-from jaxmon.counting.tally import COUNTED, Drawn, ends, tally
+from jaxmon.counting.tally import COUNTED, ends, tally
 from jaxmon.estimation.cells import Settings
 from jaxmon.estimation.judge_error import JudgeError
 from jaxmon.judging.judge import Accountable, Judge, chosen
@@ -74,6 +82,11 @@ class Study:
         """What may have made the run's tables; known once the environment is logged."""
         return rundir.makers(self.root)
 
+    @functools.cached_property
+    def cuts(self) -> Cuts:
+        c = self.config
+        return Cuts(self.rule, unit_size(c), c["slots"], c["p10_max"] if c["m1_only"] else None)
+
     def answers(self, record: Record) -> Path:
         return self.root / "answers" / f"{rundir.name(record.id)}.parquet"
 
@@ -84,8 +97,23 @@ class Study:
         return self.out / "controls" / f"{rundir.name(record.id)}.parquet"
 
 
-def run(config: Mapping[str, Any], root: Path, terms: rundir.Terms = rundir.CAREFUL) -> None:
-    """The whole job, in order; each stage reads what the one before it has written. Hosts part when all is sampled."""
+def unit_size(config: Mapping[str, Any]) -> int:
+    """Most chains of a file (arms.unit_size)."""
+    c = config
+    return arms_of.unit_size(c["shard"], c["slots"], c["unit_seconds"], c["chains_per_second"])
+
+
+Started = Callable[[Study, rundir.Terms], AbstractContextManager[schedule.Runner]]
+
+
+def run(
+    config: Mapping[str, Any], root: Path, terms: rundir.Terms = rundir.CAREFUL, started: Started | None = None
+) -> None:
+    """The whole job, in order; each stage reads what the one before it has written. Hosts part when all is sampled.
+
+    Args:
+      started: gives the runner that samples, for as long as it is open; None samples in this process.
+    """
     with ExitStack() as held:
 
         def open_here() -> None:
@@ -94,14 +122,22 @@ def run(config: Mapping[str, Any], root: Path, terms: rundir.Terms = rundir.CARE
         hosts.lead(open_here)
         own = config if hosts.leads() else {**config, "judge": "lexical"}  # one host judges
         study = held.enter_context(reopened(own, root))
-        sample(study, prepare(study, terms))
+        with on_sigterm() as stopping, (started or _here)(study, terms) as runner:
+            whole = complete(study, runner, stopping)
         hosts.part()
+        if not whole:
+            leave()
         if not hosts.leads():
             return
         judge(study)
         for line in score(study, count(study)):
             print(line)
     print(f"report: {root / 'report.html'}")
+
+
+@contextmanager
+def _here(study: Study, terms: rundir.Terms) -> Iterator[schedule.Runner]:
+    yield Local(Worker(study, prepare(study, terms)).do)
 
 
 @contextmanager
@@ -127,10 +163,15 @@ def reopened(config: Mapping[str, Any], root: Path, beside: bool = False) -> Ite
 def prepare(study: Study, terms: rundir.Terms = rundir.CAREFUL) -> draws.Drawer:
     """Loads the model under study and logs the environment; raises what `drawer` raises, or RunError."""
     made = _drawer_of_every_host(study)
-    entry = rundir.environment(made.model.fingerprint, study.config["precision"])
-    entry |= {"model": made.model.name, "sampling": dataclasses.asdict(made.sampling)}
-    hosts.lead(lambda: len(rundir.log_environment(study.root, entry, terms)))
+    start = entry(study, made)
+    hosts.lead(lambda: len(rundir.log_environment(study.root, start, terms)))
     return made
+
+
+def entry(study: Study, made: draws.Drawer) -> dict[str, Any]:
+    """This start, for environment.json."""
+    found = rundir.environment(made.model.fingerprint, study.config["precision"])
+    return found | {"model": made.model.name, "sampling": dataclasses.asdict(made.sampling)}
 
 
 def _drawer_of_every_host(study: Study) -> draws.Drawer:
@@ -158,7 +199,7 @@ def drawer(study: Study) -> draws.Drawer:
     sampling = Sampling(
         float(chosen["temperature"]), int(chosen["top_k"]), float(chosen["top_p"]), float(chosen["min_p"])
     )
-    made = draws.Drawer(model, c["task"], sampling, c["seed"], c["slots"], c["shard"], c["length"], c["bucket"])
+    made = draws.Drawer(model, c["task"], sampling, c["seed"], c["slots"], unit_size(c), c["length"], c["bucket"])
     fits, said = made.fits()
     if not fits:
         raise ValueError(f"config: {said}")
@@ -166,87 +207,38 @@ def drawer(study: Study) -> draws.Drawer:
 
 
 def sample(study: Study, drawer: draws.Drawer) -> None:
-    """T = 0 answers of every arm; then chains as far as the rule goes on, the arms of a record together."""
-    n, rule = study.plan.n, study.rule
-    total = sum(2 * n * (1 + len(study.studied[r.id])) for r in study.task.records)
+    """T = 0 answers of every arm; then chains as far as the rule goes on: all in this process."""
+    complete(study, Local(Worker(study, drawer).do))
+
+
+def complete(study: Study, runner: schedule.Runner, stopping: Callable[[], bool] = bool) -> bool:
+    """All that is to be drawn, by whatever runner; a record that is drawn is judged while the next ones are.
+
+    Returns: False where `stopping` ended it before all was drawn.
+    """
+    cuts, records = study.cuts, {r.id: r for r in study.task.records}
+    total = sum(2 * study.plan.n * (1 + len(study.studied[name])) for name in records)
     quiet = not hosts.leads()
     with tqdm(total=total, unit="chain", desc="sampling", smoothing=0.05, mininterval=0.5, disable=quiet) as bar:
-        for record in study.task.records:
-            alive = list(study.studied[record.id])
-            shown = arms(record, alive)
-            arm = draws.opener(drawer, shown)
-            path = study.answers(record)
-            if not hosts.lead(functools.partial(store.has, path)):
-                table = draws.answers(draws.no_cot(drawer, [arm(name) for name in shown]))
-                hosts.lead(functools.partial(_save, path, table, drawer.made_by))
 
-            def hits(
-                names: Iterable[str], first: int, stop: int, record: Record = record, arm: Any = arm
-            ) -> dict[str, int]:
-                """Target answers among the chains first … stop - 1 of each arm."""
-                read = _chains(study, drawer, record, arm, dict.fromkeys(names, range(first, stop)), bar)
-                return hosts.lead(lambda: {k: sum(c.code == record.target for c in v) for k, v in read().items()})
+        def spared(chains: int) -> None:
+            bar.total -= chains
 
-            k1 = hits([X1], 0, rule.first)[X1]
-            if staged.stops(k1, rule) or hosts.lead(functools.partial(_beyond_m1, study, record)):
-                bar.total -= 2 * n * len(shown) - rule.first
-                continue
-            k1 += hits([X1], rule.first, n)[X1]
-            drawn, k0 = 0, dict.fromkeys(map(x0, alive), 0)
-            rest: dict[str, range] = {}
-            for look, m in enumerate(rule.looks):
-                k0 = {name: k0[name] + more for name, more in hits(list(k0), drawn, m).items()}
-                said = {name: staged.decide(k1, k, look, rule) for name, k in k0.items()}
-                settled = [name for name, word in said.items() if word == "settle"]
-                bar.total -= list(said.values()).count("drop") * (2 * n - m) + len(settled) * (n - m)
-                drawn, k0 = m, {name: k for name, k in k0.items() if said[name] == "go on"}
-                rest |= dict.fromkeys(settled, range(n, 2 * n))
-            rest |= dict.fromkeys(k0, range(drawn, 2 * n))
-            if rule.always or rest:
-                rest[X1] = range(n, 2 * n)
-            else:
-                bar.total -= n
-            _chains(study, drawer, record, arm, rest, bar)
+        def heard(done: Done) -> None:
+            bar.set_postfix_str(str(runner), refresh=False)
+            bar.update(done.chains)
 
-
-def _save(path: Path, table: pa.Table, made_by: Mapping[str, str]) -> None:
-    """As `store.save`, for `hosts.lead`, whose value is told to the other hosts."""
-    store.save(path, table, made_by)
-
-
-def _beyond_m1(study: Study, record: Record) -> bool:
-    """Whether the study asks for M1 alone and the record's p10 rules it out."""
-    if not study.config["m1_only"]:
-        return False
-    answers = store.load(study.answers(record), draws.ANSWERS, makers=study.makers)
-    p10 = dict(zip(answers.column("arm").to_pylist(), answers.column("target").to_pylist(), strict=True))[X1]
-    return bool(p10 >= study.config["p10_max"])
-
-
-def _chains(
-    study: Study,
-    drawer: draws.Drawer,
-    record: Record,
-    arm: Callable[[str], draws.Arm],
-    wanted: Mapping[str, range],
-    bar: tqdm,
-) -> Callable[[], dict[str, list[Drawn]]]:
-    """Draws the shards with these ids that are not on disk, several at once; returns what reads the arms' chains."""
-    cuts = [(name, *cut) for name, ids in wanted.items() for cut in _cut(study, ids)]
-    opener = lambda name: functools.partial(arm, name)
-    draws.fill(drawer, study.root, [draws.Wanted(record.id, *cut, opener(cut[0])) for cut in cuts], bar.update)
-
-    def read() -> dict[str, list[Drawn]]:
-        found: dict[str, list[Drawn]] = {name: [] for name in wanted}
-        for name, a, b in cuts:
-            found[name] += draws.drawn(draws.load_shard(study.root, record.id, name, a, b, COUNTED.names, study.makers))
-        return found
-
-    return read
+        works = ((name, work(cuts, name, study.studied[name], spared)) for name in records)
+        stop = lambda: bool(hosts.lead(stopping))
+        if quiet or study.config["judge"] == "model":  # a judge that wants the device waits until it is free
+            return schedule.schedule(works, runner, heard, stopping=stop)
+        alarm = lambda line: bar.write(f"judge: {line}; sampling goes on", file=sys.stderr)
+        with beside(lambda name: judge_record(study, records[name]), alarm) as finished:
+            return schedule.schedule(works, runner, heard, finished, stop)
 
 
 def _cut(study: Study, ids: range) -> list[tuple[int, int]]:
-    return shards(ids.start, ids.stop, study.config["shard"], *study.rule.borders())
+    return [(unit.first, unit.stop) for unit in study.cuts.units("", ids)]
 
 
 def stored(
@@ -265,18 +257,22 @@ def stored(
 
 def judge(study: Study) -> None:
     """Labels target answers of X = 1 in the estimation batch, and of X = 0 as controls: all attributes in one call."""
-    most, few = study.config["judge_most"], study.config["judge_controls"]
-    estimate = range(study.plan.n, 2 * study.plan.n)
     for record in tqdm(study.task.records, unit="record", desc="judging"):
-        if not store.has(study.labels(record)):
-            seen = _answers(study, record, X1, estimate, most)
-            store.save(study.labels(record), labelling.label(study.judge, record, study.studied[record.id], seen))
-        if not store.has(study.controls(record)):
-            without = {
-                name: _answers(study, record, x0(name), range(2 * study.plan.n), few) if few else {}
-                for name in study.studied[record.id]
-            }
-            store.save(study.controls(record), labelling.label_controls(study.judge, record, without))
+        judge_record(study, record)
+
+
+def judge_record(study: Study, record: Record) -> None:
+    """The labels and controls of one record, whose chains are all on disk; what is there is not labelled again."""
+    most, few = study.config["judge_most"], study.config["judge_controls"]
+    if not store.has(study.labels(record)):
+        seen = _answers(study, record, X1, range(study.plan.n, 2 * study.plan.n), most)
+        store.save(study.labels(record), labelling.label(study.judge, record, study.studied[record.id], seen))
+    if not store.has(study.controls(record)):
+        without = {
+            name: _answers(study, record, x0(name), range(2 * study.plan.n), few) if few else {}
+            for name in study.studied[record.id]
+        }
+        store.save(study.controls(record), labelling.label_controls(study.judge, record, without))
 
 
 def _answers(study: Study, record: Record, arm: str, ids: range, most: int) -> dict[int, str]:

@@ -38,3 +38,19 @@ def shards(first: int, stop: int, size: int, *borders: int) -> list[tuple[int, i
     cuts |= set(range(first - first % size + size, stop, size))
     points = sorted(cuts)
     return [(a, b) for a, b in itertools.pairwise(points) if a < b]
+
+
+def unit_size(shard: int, slots: int, seconds: float, rate: float) -> int:
+    """Chains of a unit: about `seconds` of work for a worker that draws `rate` chains a second, at most a shard.
+
+    Not less than fill the slots: a smaller unit would take as long. A function of the config alone, since the cuts are
+    names of files.
+
+    Args: seconds, rate: 0 for units of a shard.
+    """
+    return min(shard, max(slots, int(seconds * rate))) if seconds * rate else shard
+
+
+def together(slots: int, count: int) -> int:
+    """How many units of `count` chains are drawn at once: as many as the slots hold, a power of two (few programs)."""
+    return 1 << max(0, (slots // count).bit_length() - 1)

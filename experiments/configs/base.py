@@ -52,6 +52,8 @@ def base() -> ConfigDict:
     c.mesh = "1x1"  # devices along data x model (models/mesh.py): chains are dealt out over data, heads over model
     c.slots = 200  # chains in flight, of one arm, or of several where an arm has fewer; a multiple of the data axis
     c.shard = 1000  # most chains per file
+    c.unit_seconds = 0.0  # a file holds about that much work of one worker, if that is less than a shard; 0: a shard
+    c.chains_per_second = 0.0  # of one worker, as experiments.plan measures them; 0: a shard
     c.bucket = 40  # prompts are padded to a multiple
     # What is made of it
     c.judge = "lexical"  # lexical, endpoint or model: experiments/judges
@@ -72,6 +74,7 @@ def base() -> ConfigDict:
 RANGES: Mapping[str, tuple[Any, str]] = {
     **{f: (lambda v: v >= 1, ">= 1") for f in ("per_label", "n", "length", "slots", "shard", "bucket")},
     **{f: (lambda v: v >= 1, ">= 1") for f in ("direct_chains", "probes", "window_starts", "window_chains")},
+    **{f: (lambda v: 0 <= v < float("inf"), ">= 0") for f in ("unit_seconds", "chains_per_second")},
     "windows": (lambda v: all(a < b for a, b in zip((0, *v), v, strict=False)), "rising whole numbers >= 1"),
     "replicates": (lambda v: v >= 2, ">= 2"),
     "temperature": (lambda v: v is None or 0 <= v < float("inf"), ">= 0"),

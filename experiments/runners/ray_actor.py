@@ -1,0 +1,82 @@
+"""One worker of a Ray cluster: loads the model once, then does one task after another; writes to the run directory.
+
+What goes through Ray are tasks (ids) and counts; chains do not. Nothing is printed: Ray keeps what workers print.
+
+Knows: a config, a run directory. Does not know: Ray, the run's other workers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from experiments.cli import line, out_of_memory
+from experiments.runners import identity
+from experiments.runners.tasks import Done, Task
+
+
+class Hello(NamedTuple):
+    """What a worker says of itself when it is ready: who it is, and its entry for environment.json."""
+
+    identity: identity.Identity
+    entry: Mapping[str, Any]
+
+
+class Fault(NamedTuple):
+    """Why a task cannot be done, by anybody: the kind of the error and its line."""
+
+    kind: str
+    text: str
+
+    def error(self) -> Exception:
+        return {"OSError": OSError, "MemoryError": MemoryError}.get(self.kind, ValueError)(self.text)
+
+
+class Actor:
+    def __init__(self, config: Mapping[str, Any], root: str, folder: str):
+        """Does nothing yet. `folder`: where relative paths of the config start from."""
+        self._config, self._root, self._folder = {**config, "judge": "lexical"}, Path(root), folder
+        self._held = ExitStack()
+
+    def hello(self) -> Hello | Fault:
+        """Reads the records and loads the model."""
+        try:
+            return self._hello()
+        except Exception as error:
+            return _fault(error)
+
+    def _hello(self) -> Hello:
+        os.chdir(self._folder)
+        import jax
+
+        from experiments import study
+        from experiments.runners.worker import Worker
+
+        opened = self._held.enter_context(study.reopened(self._config, self._root))
+        drawer = study.drawer(opened)
+        self._do = Worker(opened, drawer).do
+        who = identity.Identity(
+            identity.code(),
+            identity.records(opened.task.records, opened.studied),
+            drawer.model.fingerprint,
+            f"{jax.devices()[0].platform} {jax.devices()[0].device_kind}",
+        )
+        return Hello(who, study.entry(opened, drawer))
+
+    def do(self, task: Task) -> Done | Fault:
+        try:
+            return self._do(task)
+        except Exception as error:
+            return _fault(error)
+
+
+def _fault(error: Exception) -> Fault:
+    """What ends a run in one line; a bug is raised again."""
+    if isinstance(error, MemoryError) or out_of_memory(error):
+        return Fault("MemoryError", line(error))
+    if isinstance(error, OSError | ValueError):
+        return Fault("OSError" if isinstance(error, OSError) else "ValueError", line(error))
+    raise error

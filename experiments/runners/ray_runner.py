@@ -1,0 +1,257 @@
+"""Workers of a Ray cluster do the work: an actor per group of accelerators, an idle one takes the next task.
+
+Ray starts processes where the accelerators are, carries messages, and says who has died. Retries are ours, not Ray's
+max_restarts: a new actor has to say who it is before it is given a task, a task that has ended TRIES workers ends the
+run instead of all of them, and the count is shown. A worker has one task at a time and asks for nothing, so one whose
+driver is gone writes one task's files more at most (the bytes that anybody would write) before Ray ends it.
+
+Knows: Ray, actors, who is let in. Does not know: what a task is made of.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments import rundir
+from experiments.cli import line
+from experiments.runners import identity
+from experiments.runners.ray_actor import Actor, Fault, Hello
+from experiments.runners.tasks import Done, Task
+from models import mesh
+
+if TYPE_CHECKING:
+    from experiments.study import Study
+
+TRIES = 3  # workers that one task may end
+STARTS = 3  # workers in a row that may die while they start
+INSTALL = "--runner=ray needs the package ray: pip install -r requirements-ray.txt"
+
+
+class RunnerError(ValueError):
+    """The cluster cannot do the run, or not now; one line."""
+
+
+class Ray:
+    """A runner (schedule.Runner) over `count` actors.
+
+    Args:
+      spawn: starts an actor.
+      admit: hears what a new one says of itself; returns why it is refused, or "".
+      say: prints a line beside the progress bar.
+    """
+
+    def __init__(
+        self, spawn: Callable[[], Any], count: int, admit: Callable[[Hello], str], say: Callable[[str], object]
+    ):
+        self._spawn, self._admit, self._say = spawn, admit, say
+        self._at: dict[Any, tuple[Any, Task | None]] = {}  # what is awaited -> who does it, and which task
+        self._idle: list[Any] = []
+        self._again: list[Task] = []  # of workers that died
+        self._tries: Counter[Task] = Counter()
+        self._tasks = self._dead_at_start = 0
+        self._draining = False
+        for _ in range(count):
+            self._welcome()
+
+    def __str__(self) -> str:
+        alive = len(self._idle) + sum(task is not None for _, task in self._at.values())
+        return f"{alive} workers, {self._tries.total()} retries"
+
+    def free(self) -> int:
+        return max(0, len(self._idle) - len(self._again))
+
+    def busy(self) -> int:
+        return self._tasks
+
+    def start(self, task: Task) -> None:
+        self._tasks += 1
+        self._give(task)
+
+    def drain(self) -> None:
+        self._draining = True
+        self._tasks -= len(self._again)
+        self._again.clear()
+
+    def wait(self) -> list[Done]:
+        """See schedule.Runner.
+
+        Raises:
+          RunnerError: no worker is left, a task ends every worker, or the cluster is gone.
+        """
+        import ray
+
+        try:
+            ray.wait(list(self._at), num_returns=1)
+            ready, _ = ray.wait(list(self._at), num_returns=len(self._at), timeout=0)
+            heard = [self._hear(ref) for ref in ready]
+        except (ray.exceptions.RaySystemError, ConnectionError) as error:
+            raise RunnerError(f"the Ray cluster is gone ({line(error)}); the same command resumes the run") from None
+        while self._again and self._idle:
+            self._give(self._again.pop())
+        return [done for done in heard if done is not None]
+
+    def _welcome(self) -> None:
+        actor = self._spawn()
+        self._at[actor.hello.remote()] = actor, None
+
+    def _give(self, task: Task) -> None:
+        actor = self._idle.pop()
+        self._at[actor.do.remote(task)] = actor, task
+
+    def _hear(self, ref: Any) -> Done | None:
+        """One answer: a task done, a new worker, or a death."""
+        import ray
+
+        actor, task = self._at.pop(ref)
+        deaths = ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError, ray.exceptions.WorkerCrashedError
+        try:
+            said = ray.get(ref)
+        except deaths as error:
+            self._died(actor, task, error)
+            return None
+        if isinstance(said, Fault):
+            raise said.error()
+        if isinstance(said, Hello):
+            self._dead_at_start = 0
+            if why := self._admit(said):
+                self._say(f"a worker is refused: {why}")
+                ray.kill(actor)
+                if not self._at and not self._idle:
+                    raise RunnerError(f"no worker is left; the last was refused: {why}")
+                return None
+        self._idle.append(actor)
+        if task is None:
+            return None
+        self._tasks -= 1
+        return said
+
+    def _died(self, actor: Any, task: Task | None, error: Exception) -> None:
+        import ray
+
+        ray.kill(actor)  # where it was only out of reach
+        why = line(error)
+        if task is None:
+            self._dead_at_start += 1
+            if self._dead_at_start >= STARTS:
+                raise RunnerError(f"{STARTS} workers in a row died while they started: {why}")
+        elif self._draining:
+            self._tasks -= 1
+        else:
+            self._tries[task] += 1
+            if self._tries[task] >= TRIES:
+                raise RunnerError(f"record {task.record}: {TRIES} workers died of one task {task.units}: {why}")
+            self._again.append(task)
+        if not self._draining:
+            self._say("a worker died; another one is started")
+            self._welcome()
+
+
+@contextmanager
+def cluster(address: str | None, workers: int | None) -> Iterator[Callable[[Study], Any]]:
+    """Joins a cluster, or makes one on this machine; yields what starts a study's workers.
+
+    The driver itself keeps off the accelerators: they are the workers'.
+
+    Args:
+      address: HOST:PORT, or "auto" on a node of the cluster; None makes a cluster of this machine.
+      workers: how many; None for as many as the accelerators allow, or one per node without any.
+
+    Raises:
+      RunnerError: Ray is not installed, or no cluster answers.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise RunnerError(INSTALL) from None
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report the use of its clusters
+    own = {"num_cpus": max(workers or 1, os.cpu_count() or 1), "include_dashboard": False} if address is None else {}
+    try:
+        ray.init(address or "local", log_to_driver=False, logging_level="ERROR", **own)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise RunnerError(f"no Ray cluster at {address or 'this machine'}: {line(error)}") from None
+    import jax
+
+    jax.config.update("jax_platforms", "cpu")
+    try:
+        yield partial(_workers, workers)
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _workers(workers: int | None, study: Study, terms: rundir.Terms) -> Iterator[Ray]:
+    """The runner of a study: its workers are started here and ended on leaving.
+
+    Raises:
+      RunnerError: no node has the accelerators that the mesh needs; a judge that wants one itself.
+    """
+    import ray
+    from tqdm import tqdm
+
+    if study.config["judge"] == "model":
+        raise RunnerError(
+            "config: judge = model needs an accelerator, and with --runner=ray they are the workers'; sample with "
+            "judge = lexical, then label with python -m experiments.judge --judge=model"
+        )
+    data, model = mesh.sizes(study.config["mesh"])
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    options, count = needs(data * model, nodes)
+    make = ray.remote(Actor).options(**options, scheduling_strategy="SPREAD", max_restarts=0, max_task_retries=0)
+    actors: list[Any] = []
+
+    def spawn() -> Any:
+        actors.append(make.remote(dict(study.config), str(study.root.resolve()), str(Path.cwd())))
+        return actors[-1]
+
+    say = lambda text: tqdm.write(text, file=sys.stderr)
+    try:
+        yield Ray(spawn, workers or count, _door(study, terms), say)
+    finally:
+        for actor in actors:
+            ray.kill(actor)
+
+
+def needs(devices: int, nodes: list[dict[str, float]]) -> tuple[dict[str, Any], int]:
+    """What an actor with so many devices asks Ray for, and how many such actors the nodes hold.
+
+    Raises:
+      RunnerError: none of them holds one.
+    """
+    kind = next((k for k in ("GPU", "TPU") if any(node.get(k) for node in nodes)), "CPU")
+    fits = len(nodes) if kind == "CPU" else sum(int(node.get(kind, 0)) // devices for node in nodes)
+    if not fits:
+        most = max(int(node.get(kind, 0)) for node in nodes)
+        raise RunnerError(f"a worker needs {devices} {kind}s (config.mesh), and no node has more than {most}")
+    asked: dict[str, dict[str, Any]] = {
+        "GPU": {"num_gpus": devices, "num_cpus": 1},
+        "TPU": {"resources": {"TPU": devices}, "num_cpus": 1},
+        "CPU": {"num_cpus": 1},
+    }
+    return asked[kind], fits
+
+
+def _door(study: Study, terms: rundir.Terms) -> Callable[[Hello], str]:
+    """Lets a worker in, or says why not: the first one's model and device are the run's, unless it has begun before."""
+    run = identity.Identity(identity.code(), identity.records(study.task.records, study.studied))
+
+    def admit(hello: Hello) -> str:
+        nonlocal run
+        if why := identity.refusal(run, hello.identity):
+            return why
+        if not run.model:
+            command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+            try:
+                rundir.log_environment(study.root, {**hello.entry, "command": command}, terms)
+            except rundir.RunError as error:
+                return line(error)
+            run = hello.identity
+        return ""
+
+    return admit
