@@ -48,6 +48,7 @@ from models.loading import Model
 from models.mesh import DATA, MODEL, fetch
 
 FEWEST = 16  # below this number of rows a step costs about what one row costs: reading the weights
+TOGETHER = 8  # arms whose no-CoT answers are asked together; each takes room for another copy of its prompt's states
 CHAINS = pa.schema(
     [
         ("record", pa.string()),
@@ -198,28 +199,26 @@ def _read(drawer: Drawer, tokens: Sequence[int], base: tuple[Sequence[int], Pref
 def no_cot(drawer: Drawer, arms: Sequence[Arm]) -> list[dict[str, Any]]:
     """T = 0: the forced answer's probabilities over the options, a row of ANSWERS per arm of one record.
 
-    The arms are answered together, as many at once as take no more room than the chains in flight will.
+    Always TOGETHER at once, filled up with the first: the last bits of p10 do not depend on a run's slots.
     """
     befores = [a.prefix for a in arms]
     plain = [a.prompt.plain for a in arms if a.prompt.plain is not None]
     if plain:  # of one record: all of them or none
         base = (plain[0], _read(drawer, plain[0], None))
         befores = [base[1], *(_read(drawer, tokens, base) for tokens in plain[1:])]
-    room = drawer.slots * drawer.length // max(p.context[0].slots for p in befores)
-    many = 1 << min(max(1, room).bit_length() - 1, (len(arms) - 1).bit_length())  # a power of two: few programs
     found = []
-    for i in range(0, len(arms), many):
-        found += _answers(drawer, arms[i : i + many], befores[i : i + many], many)
+    for i in range(0, len(arms), TOGETHER):
+        found += _answers(drawer, arms[i : i + TOGETHER], befores[i : i + TOGETHER])
     return found
 
 
-def _answers(drawer: Drawer, arms: Sequence[Arm], befores: Sequence[Prefix], many: int) -> list[dict[str, Any]]:
+def _answers(drawer: Drawer, arms: Sequence[Arm], befores: Sequence[Prefix]) -> list[dict[str, Any]]:
     model, prompt = drawer.model, arms[0].prompt
     if any((a.prompt.forced, a.prompt.options) != (prompt.forced, prompt.options) for a in arms):
         raise ValueError(f"record {arms[0].record.id}: its arms' answers are not the same tokens")
-    padded = rows([*befores, *[befores[0]] * (many - len(arms))])
+    padded = rows([*befores, *[befores[0]] * (TOGETHER - len(arms))])
     tokens, length = pad(prompt.forced, len(prompt.forced))
-    forced = read(drawer.extend, model.params, np.repeat(tokens, many, 0), length, padded)
+    forced = read(drawer.extend, model.params, np.repeat(tokens, TOGETHER, 0), length, padded)
     log_p = fetch(
         option_log_probabilities(drawer.extend, model.params, forced, options(prompt.options), model.vocabulary)
     )
