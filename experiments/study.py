@@ -34,7 +34,7 @@ from jaxmon.judging.judge_checks import Check, checks
 from jaxmon.records import Record
 from jaxmon.rules import adaptive, staged
 from jaxmon.sampling.sampler import Sampling
-from jaxmon.tasks import registry
+from jaxmon.tasks import registry, sources
 from models import mesh
 from models.loading import load
 
@@ -129,7 +129,13 @@ def prepare(study: Study, terms: rundir.Terms = rundir.CAREFUL) -> draws.Drawer:
     made = _drawer_of_every_host(study)
     entry = rundir.environment(made.model.fingerprint, study.config["precision"])
     entry |= {"model": made.model.name, "sampling": dataclasses.asdict(made.sampling)}
-    hosts.lead(lambda: len(rundir.log_environment(study.root, entry, terms)))
+
+    def log() -> None:
+        rundir.log_environment(study.root, entry, terms)
+        note = json.dumps(sources.note(study.config["task"]), indent=1)
+        rundir.write_text(study.root / "data.json", note + "\n")
+
+    hosts.lead(log)
     return made
 
 
@@ -335,7 +341,11 @@ def _belong(path: Path, whole: bool) -> None:
 
 def settings(study: Study) -> Settings:
     """The estimator's choices, from the run's config."""
-    c = study.config
+    return settings_of(study.config)
+
+
+def settings_of(c: Mapping[str, Any]) -> Settings:
+    """The same from a config alone."""
     return Settings(
         tau=c["tau"],
         p10_below=c["p10_max"],
