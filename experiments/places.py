@@ -57,7 +57,7 @@ def make(folder: Path) -> None:
     """Makes a directory and those above it, each as open as the one it lies in; an object store has none."""
     if is_local(folder) and not folder.is_dir():
         make(folder.parent)
-        if folder.exists():
+        if folder.exists() and not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
         folder.mkdir(folder.parent.stat().st_mode & 0o777, exist_ok=True)
 

@@ -10,7 +10,7 @@ chains/s, bytes read and the most memory that this process held. Shards that are
 from __future__ import annotations
 
 import functools
-import resource
+import re
 import subprocess
 import sys
 import time
@@ -114,12 +114,18 @@ def count(root: Path, chains: int) -> None:
     ]
     if not all(right) or ended["truncated"] * 10 != ended.total():
         raise ValueError(f"{root}: the counts are not those of the rule")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    peak = memory_peak()
     size = sum(p.stat().st_size for p in (root / "chains").rglob("*.parquet"))
     print(
         f"{ended.total():,} chains, {size / 2**30:.2f} GiB: {seconds:.1f} s ({busy:.1f} s of processor), "
-        f"{ended.total() / seconds:,.0f} chains/s, peak memory {peak:.0f} MiB"
+        f"{ended.total() / seconds:,.0f} chains/s, peak memory {peak} MiB"
     )
+
+
+def memory_peak() -> int:
+    """MiB of memory that this process has held at most; unlike ru_maxrss, without what it was forked from."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return int(found[1]) >> 10 if found else 0
 
 
 def _hits(options: int, batch: int) -> int:
