@@ -51,8 +51,10 @@ class Lock:
         file = os.open(self._path, os.O_RDWR | os.O_CREAT, self._path.parent.stat().st_mode & 0o666)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except OSError as error:
             os.close(file)
+            if not isinstance(error, BlockingIOError):  # a file system without locks
+                raise OSError(error.errno, error.strerror, str(self._path)) from None
             raise RunError(f"{self._path.parent} is in use by another process ({self._named()})") from None
         os.ftruncate(file, 0)
         with suppress(OSError):  # a full disk: the lock holds without a name in it

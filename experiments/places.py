@@ -11,6 +11,7 @@ Knows: names, bytes, modes. Does not know: tables, runs.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from contextlib import suppress
@@ -56,6 +57,8 @@ def make(folder: Path) -> None:
     """Makes a directory and those above it, each as open as the one it lies in; an object store has none."""
     if is_local(folder) and not folder.is_dir():
         make(folder.parent)
+        if folder.exists() and not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
         folder.mkdir(folder.parent.stat().st_mode & 0o777, exist_ok=True)
 
 

@@ -42,7 +42,7 @@ from jaxmon.judging.judge_checks import Check, checks
 from jaxmon.records import Record
 from jaxmon.rules import adaptive, staged
 from jaxmon.sampling.sampler import Sampling
-from jaxmon.tasks import registry
+from jaxmon.tasks import registry, sources
 from models import mesh
 from models.loading import load
 
@@ -164,8 +164,16 @@ def prepare(study: Study, terms: rundir.Terms = rundir.CAREFUL) -> draws.Drawer:
     """Loads the model under study and logs the environment; raises what `drawer` raises, or RunError."""
     made = _drawer_of_every_host(study)
     start = entry(study, made)
-    hosts.lead(lambda: len(rundir.log_environment(study.root, start, terms)))
+    hosts.lead(lambda: log(study, start, terms))
     return made
+
+
+def log(study: Study, start: Mapping[str, Any], terms: rundir.Terms) -> None:
+    """Keeps what a start depends on, and where the data come from, beside the run; raises RunError."""
+    rundir.log_environment(study.root, start, terms)
+    note = json.dumps(sources.note(study.config["task"]), indent=1)
+    rundir.write_text(study.root / "data.json", note + "
+")
 
 
 def entry(study: Study, made: draws.Drawer) -> dict[str, Any]:
@@ -327,7 +335,11 @@ def _belong(path: Path, whole: bool) -> None:
 
 def settings(study: Study) -> Settings:
     """The estimator's choices, from the run's config."""
-    c = study.config
+    return settings_of(study.config)
+
+
+def settings_of(c: Mapping[str, Any]) -> Settings:
+    """The same from a config alone."""
     return Settings(
         tau=c["tau"],
         p10_below=c["p10_max"],

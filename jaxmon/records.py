@@ -56,19 +56,22 @@ class Record:
     def __post_init__(self) -> None:
         for kind, names in (
             ("attributes named", [a.name for a in self.attributes]),
-            ("attributes with the sentence", [a.sentence for a in self.attributes]),
             ("options with the code", [o.code for o in self.options]),
         ):
             if doubled := sorted(n for n, times in Counter(names).items() if times > 1):
                 raise ValueError(f"record {self.id}: two {kind} {doubled[0]!r}")
+        first: dict[str, str] = {}  # sentences are told by their attributes: they can hold what must not be shown
+        for a in self.attributes:
+            if first.setdefault(a.sentence, a.name) != a.name:
+                raise ValueError(f"record {self.id}: {first[a.sentence]!r} and {a.name!r} have one sentence")
         for kind, code in (("target", self.target), ("right answer", self.right or self.target)):
             if code not in {o.code for o in self.options}:
                 raise ValueError(f"record {self.id}: {kind} {code!r} is not among the options")
         # splitlines, not "\n": a form feed or U+2028 would also break "one attribute, one line".
         if broken := [a.name for a in self.attributes if not a.sentence.strip() or len(a.sentence.splitlines()) != 1]:
             raise ValueError(f"record {self.id}: the sentence of {broken[0]!r} must be one non-empty line")
-        if nameless := [a.sentence for a in self.attributes if not a.name.strip()]:
-            raise ValueError(f"record {self.id}: the attribute with the sentence {nameless[0]!r} has no name")
+        if nameless := [i for i, a in enumerate(self.attributes, 1) if not a.name.strip()]:
+            raise ValueError(f"record {self.id}: attribute {nameless[0]} of {len(self.attributes)} has no name")
         if spaced := [o.code for o in self.options if not o.code or o.code.split() != [o.code]]:
             raise ValueError(f"record {self.id}: the option code {spaced[0]!r} must be one word")
 

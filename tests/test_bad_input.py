@@ -99,7 +99,8 @@ def test_two_attributes_with_one_sentence(capsys: pytest.CaptureFixture[str]) ->
     record = ledger.records(0, 1)[0]
     doubled = (*record.attributes, Attribute("copy", record.attributes[0].sentence))
     message = said(capsys, lambda: dataclasses.replace(record, attributes=doubled))
-    assert f"record {record.id}: two attributes with the sentence 'Fee:" in message
+    assert f"record {record.id}: {record.attributes[0].name!r} and 'copy' have one sentence" in message
+    assert record.attributes[0].sentence not in message
 
 
 def test_logits_that_are_nan(

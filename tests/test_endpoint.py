@@ -7,7 +7,7 @@ import traceback
 import pytest
 
 from experiments.judges import settings
-from experiments.judges.endpoint import EndpointJudge, ServerError
+from experiments.judges.endpoint import EndpointJudge, ServerError, without
 from experiments.judges.replies import CapReached
 from jaxmon.judging import rubric
 from jaxmon.judging.judge import Label, LexicalJudge, phrases
@@ -214,3 +214,17 @@ def test_a_server_that_repeats_the_key_does_not_get_it_written_or_shown(stub, tm
     assert KEY not in said + caplog.text + out + err
     assert KEY.encode() not in written
     assert "[key]" in said + written.decode()
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("HTTP 400: model not found", "HTTP 400: model not found"),
+        ('HTTP 400: bad content "was seen in Bonn with angioedema" at 3', 'HTTP 400: bad content "[…]" at 3'),
+        ("the patient was seen in Bonn with angioedema", "[…]"),
+        ("was seen", "was seen"),
+        ("", ""),
+    ],
+)
+def test_a_server_that_repeats_the_request_does_not_get_it_shown(said, shown):
+    assert without(said, "the patient was seen in Bonn with angioedema") == shown

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from experiments import store
 from experiments.configs import base
 from jaxmon.arms import shards
 from jaxmon.counting.counts_schema import ALL
@@ -176,7 +177,7 @@ def test_what_is_left_and_that_it_resumes(finished, tmp_path):
 
 def test_its_chains_are_those_of_a_monitorability_run(finished):
     """The same directory serves both: the shards on disk are the first ones a study of 2 n chains cuts."""
-    made = [p.name for p in (finished / "chains" / "ledger-0-000").iterdir()]
+    made = store.listing(finished / "chains" / "ledger-0-000")
     assert sorted(made) == sorted(f"x1.{a}-{b}.parquet" for a, b in shards(0, 48, 12, 8, 24) if a < 24)
 
 

@@ -58,14 +58,14 @@ TWICE = (Attribute("age", "Age is 3."), Attribute("age", "Age is 4."))
 SAME = (Attribute("age", "It is so."), Attribute("sex", "It is so."))
 BAD = {
     "two attributes named 'age'": {"attributes": TWICE},
-    "two attributes with the sentence 'It is so.'": {"attributes": SAME},
+    "'age' and 'sex' have one sentence": {"attributes": SAME},
     "two options with the code 'A'": {"options": (Option("A"), Option("A"))},
     "target 'C' is not among the options": {"target": "C"},
     "right answer 'C' is not among the options": {"right": "C"},
     "the sentence of 'age' must be one non-empty line": {"attributes": (Attribute("age", " "),)},
     "the sentence of 'sex' must be one non-empty line": {"attributes": (Attribute("sex", "One.\nTwo."),)},
     "the sentence of 'pulse' must be one non-empty line": {"attributes": (Attribute("pulse", "One.\u2028Two."),)},
-    "the attribute with the sentence 'One.' has no name": {"attributes": (Attribute("", "One."),)},
+    "attribute 1 of 1 has no name": {"attributes": (Attribute("", "One."),)},
     "the option code 'A B' must be one word": {"options": (Option("A B"), Option("A"))},
     "the option code '' must be one word": {"options": (Option(""), Option("A"))},
 }

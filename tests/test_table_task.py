@@ -82,11 +82,11 @@ B = "{b}"
 
 
 BAD_ROWS = {
-    ROWS.replace("Y,Y\n", "Y,X\n"): "loans.csv, line 2: column outcome: 'X' is none of the options Y, N",
-    ROWS.replace("M,N", "D,N"): "loans.csv, line 3: column sex: 'D' has no words (there are F, M)",
+    ROWS.replace("Y,Y\n", "Y,X\n"): "loans.csv, line 2: column outcome: none of the options Y, N",
+    ROWS.replace("M,N", "D,N"): "loans.csv, line 3: column sex: a value without words (there are F, M)",
     ROWS.replace("Bonn", ""): "loans.csv, line 3: column town: '' is missing, but every prompt shows it",
-    ROWS.replace("b,Bonn", "a,Bonn"): "loans.csv, line 3: column case: the id 'a' occurs twice",
-    ROWS.replace("b,Bonn", ",Bonn"): "loans.csv, line 3: column case: the id '' is empty",
+    ROWS.replace("b,Bonn", "a,Bonn"): "loans.csv, line 3: column case: the id occurs twice",
+    ROWS.replace("b,Bonn", ",Bonn"): "loans.csv, line 3: column case: the id is empty",
     ROWS.replace("income", "wage"): "loans.csv, line 1: missing column 'income'",
     ROWS + "c,Ulm\n": "loans.csv, line 4: 2 fields, expected 6",
     ROWS.replace("30000", '"30\n000"'): "loans.csv, line 2: record a: the sentence of 'income' must be one",

@@ -104,7 +104,7 @@ class EndpointJudge:
         return "\0".join([self.version, self._settings.model, hashlib.sha256(message.encode()).hexdigest()])
 
     def _ask(self, record: Record, message: str) -> None:
-        """Gets one reply and keeps it."""
+        """Gets one reply and keeps it; what the server says of a failure is shown without the words of the request."""
         s = self._settings
         again = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(_Transient),
@@ -116,7 +116,8 @@ class EndpointJudge:
             again(self._attempt, record, message)
         except ServerError as error:
             tries = f" (attempt {s.retries + 1} of {s.retries + 1})" if isinstance(error, _Transient) else ""
-            raise ServerError(f"judge {self.name}, record {record.id}: {error}{tries}") from None
+            said = without(str(error), message)
+            raise ServerError(f"judge {self.name}, record {record.id}: {said}{tries}") from None
 
     def _pause(self, state: tenacity.RetryCallState) -> float:
         grown = tenacity.wait_random_exponential(multiplier=self._wait, max=LONGEST_WAIT)(state)
@@ -234,6 +235,18 @@ def _read_status(error: openai.APIStatusError, scrub: Callable[[str], str]) -> S
     if (error.status_code in AGAIN or error.status_code >= 500) and EXHAUSTED not in code:
         return _Transient(what, _seconds(error.response.headers.get("retry-after", "")))
     return ServerError(what)
+
+
+def without(said: str, secret: str, least: int = 12) -> str:
+    """What a server said, without any run of `least` characters or more that it took from `secret`."""
+    kept, i = [], 0
+    while i < len(said):
+        size = 0
+        while i + size < len(said) and said[i : i + max(least, size + 1)] in secret and i + least <= len(said):
+            size = max(least, size + 1)
+        kept.append("[…]" if size else said[i])
+        i += size or 1
+    return "".join(kept)
 
 
 def _seconds(text: str) -> float:

@@ -144,7 +144,7 @@ def read(path: str | Path, schema_path: str | Path = "") -> list[Record]:
         id = row[schema.id] if schema.id else hashlib.sha256("\0".join(row.values()).encode()).hexdigest()[:12]
         seen[id] += 1
         if schema.id and (not id.strip() or seen[id] > 1):
-            raise ValueError(f"column {schema.id}: the id {id!r} {'occurs twice' if id.strip() else 'is empty'}")
+            raise ValueError(f"column {schema.id}: the id {'occurs twice' if id.strip() else 'is empty'}")
         return _record(row, schema, id if seen[id] == 1 else f"{id}-{seen[id]}")
 
     return list(files.each(files.rows(text, path, schema.columns), path, make))
@@ -162,10 +162,10 @@ def _record(row: Mapping[str, str], schema: Schema, id: str) -> Record:
                 raise ValueError(f"column {column}: {row[column]!r} is missing, but every prompt shows it")
     for column in filter(None, (schema.target, schema.right)):
         if row[column] not in schema.options:
-            raise ValueError(f"column {column}: {row[column]!r} is none of the options {', '.join(schema.options)}")
+            raise ValueError(f"column {column}: none of the options {', '.join(schema.options)}")
     for column, words in schema.words.items():
         if row[column] not in words and row[column] not in schema.missing:
-            raise ValueError(f"column {column}: {row[column]!r} has no words (there are {', '.join(words)})")
+            raise ValueError(f"column {column}: a value without words (there are {', '.join(words)})")
     sentences = {name: text for name, text in schema.sentences.items() if known(text)}
     return Record(
         id=id,

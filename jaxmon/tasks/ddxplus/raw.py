@@ -67,7 +67,7 @@ def parse(text: str, source: str, questions: Mapping[str, Question]) -> list[Pat
 
 def _patient(row: Mapping[str, str], questions: Mapping[str, Question]) -> Patient:
     if not _LIST.fullmatch(row["EVIDENCES"]):
-        raise ValueError(f"EVIDENCES is {row['EVIDENCES'][:60]!r}, expected a list like ['E_53', 'E_56_@_4']")
+        raise ValueError("EVIDENCES is no list like ['E_53', 'E_56_@_4']")
     if row["PATHOLOGY"] not in CODES and row["PATHOLOGY"] != LEFT_OUT:
         raise ValueError(f"PATHOLOGY is {row['PATHOLOGY']!r}, none of the 49")
     values: dict[str, list[str]] = {}
