@@ -33,6 +33,8 @@ def main(argv: list[str]) -> None:
 
         run(config, workdir)
         return
+    if any(v is not None for v in (f.coordinator, f.processes, f.process)):
+        raise ValueError("--coordinator, --processes and --process go with --runner=local")
     from experiments.runners import ray_runner
     from experiments.study import run
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from experiments.study import Study
 
 TRIES = 3  # workers that one task may end
+HEAD_S = 15  # a cluster of our own whose head is silent for so long is gone
 STARTS = 3  # workers in a row that may die while they start
 INSTALL = "--runner=ray needs the package ray: pip install -r requirements-ray.txt"
 
@@ -62,7 +63,7 @@ class Ray:
 
     def __str__(self) -> str:
         alive = len(self._idle) + sum(task is not None for _, task in self._at.values())
-        return f"{alive} workers, {self._tries.total()} retries"
+        return f"workers {alive}, retries {self._tries.total()}"
 
     def free(self) -> int:
         return max(0, len(self._idle) - len(self._again))
@@ -171,7 +172,10 @@ def cluster(address: str | None, workers: int | None) -> Iterator[Callable[[Stud
     except ImportError:
         raise RunnerError(INSTALL) from None
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report the use of its clusters
-    own = {"num_cpus": max(workers or 1, os.cpu_count() or 1), "include_dashboard": False} if address is None else {}
+    own: dict[str, Any] = {}
+    if address is None:
+        own = {"num_cpus": max(workers or 1, os.cpu_count() or 1), "include_dashboard": False}
+        os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(HEAD_S))  # nobody would start it again
     try:
         ray.init(address or "local", log_to_driver=False, logging_level="ERROR", **own)
     except (ConnectionError, ValueError, RuntimeError) as error:
