@@ -32,7 +32,7 @@ from experiments.scoring import summary
 from jaxmon import arms as arms_of
 from jaxmon.arms import X1, arms, x0
 from jaxmon.counting import counts, counts_schema, patterns
-from jaxmon.counting.tally import Drawn, tally
+from jaxmon.counting.tally import tally
 from jaxmon.estimation.cells import Settings
 from jaxmon.estimation.judge_error import JudgeError
 from jaxmon.judging.judge import Accountable, Judge, chosen
@@ -153,7 +153,7 @@ def reopened(config: Mapping[str, Any], root: Path, beside: bool = False) -> Ite
 
 def prepare(study: Study) -> draws.Drawer:
     """Loads the model under study and logs the environment; raises what `drawer` raises, or RunError."""
-    made = _drawer_of_every_host(study)
+    made = drawer_of_every_host(study)
     start = entry(study, made)
     hosts.lead(lambda: len(rundir.log_environment(study.root, start)))
     return made
@@ -165,7 +165,8 @@ def entry(study: Study, made: draws.Drawer) -> dict[str, Any]:
     return found | {"model": made.model.name, "sampling": dataclasses.asdict(made.sampling)}
 
 
-def _drawer_of_every_host(study: Study) -> draws.Drawer:
+def drawer_of_every_host(study: Study) -> draws.Drawer:
+    """`drawer` on all processes of this worker; raises HostError where they have different files."""
     made: list[draws.Drawer] = []
 
     def load_here() -> str:

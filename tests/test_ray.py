@@ -73,8 +73,11 @@ def test_a_second_driver_is_refused_and_sigterm_is_obeyed_and_resumed(reference,
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--workers=2"], "error: --ray_address and --workers go with --runner=ray"),
-        (["--runner=ray", "--coordinator=a:1"], "error: --coordinator, --processes and --process go with --runner=local"),
+        (["--workers=2"], "error: --ray_address, --workers and --worker_hosts go with --runner=ray"),
+        (
+            ["--runner=ray", "--coordinator=a:1"],
+            "error: --coordinator, --processes and --process go with --runner=local",
+        ),
     ],
 )
 def test_flags_that_do_not_go_together(flags: list[str], words: str, tmp_path: Path):
@@ -91,3 +94,14 @@ def test_without_ray_the_flag_says_how_to_install_it(tmp_path: Path):
     process = subprocess.run([sys.executable, "-c", program, *flags], cwd=ROOT, capture_output=True, text=True)
     assert process.returncode == 1
     assert process.stderr.strip() == "error: --runner=ray needs the package ray: pip install -r requirements-ray.txt"
+
+
+@pytest.mark.slow
+def test_a_worker_of_two_processes_is_one_worker(reference, tmp_path: Path):
+    """A mesh over two processes that Ray has started, told the same tasks: the files of one process."""
+    folder, expected = reference
+    flags = ["--runner=ray", "--workers=1", "--worker_hosts=2", "--config.mesh=2x1"]
+    code, error = finished(fault_trials.start(tmp_path, folder / "cache", *flags))
+    assert code == 0, error
+    assert "workers 1, retries 0" in error
+    assert fault_trials.results(tmp_path) == expected

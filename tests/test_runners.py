@@ -158,7 +158,7 @@ def test_judging_goes_on_beside_and_an_error_is_said_at_once_and_raised_after(tm
         for name, value in (("BASE_URL", server.url), ("MODEL", "m"), ("API_KEY", ""), ("RETRIES", "0")):
             monkeypatch.setenv(f"JAXMON_JUDGE_{name}", value)
         server.faults = ["401"] * 1000
-        with pytest.raises(ValueError, match="^judge endpoint:m, record .* HTTP 401"):
+        with pytest.raises(ValueError, match=r"^judge endpoint:m, record .* HTTP 401"):
             study.run(made, tmp_path)
         assert "judge: ServerError: judge endpoint:m, record " in capsys.readouterr().err
         shards = sorted(tmp_path.rglob("chains/*/*.parquet"))
@@ -176,10 +176,15 @@ def test_beside_does_all_in_order_waits_and_gives_up_with_the_run():
     assert seen == list(range(50))
     hold, seen = threading.Event(), []
     start = time.monotonic()
-    with pytest.raises(KeyError), beside(lambda i: (hold.wait(20), seen.append(i)), pytest.fail) as put:
-        put(1)
-        put(2)
-        raise KeyError
+
+    def fails() -> None:
+        with beside(lambda i: (hold.wait(20), seen.append(i)), pytest.fail) as put:
+            put(1)
+            put(2)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fails()
     assert time.monotonic() - start < 10  # nobody waited for the judge
     hold.set()
     said: list[str] = []
@@ -197,7 +202,10 @@ def test_a_worker_of_other_code_records_model_or_device_is_refused():
     assert identity.refusal(good, good._replace(records="s", model="n")) == (
         "other records (s, the run's r); other model files (n, the run's m)"
     )
-    assert identity.refusal(good, good._replace(device="gpu A100")) == "other kind of device (gpu A100, the run's gpu H100)"
+    assert (
+        identity.refusal(good, good._replace(device="gpu A100"))
+        == "other kind of device (gpu A100, the run's gpu H100)"
+    )
     assert identity.code() == identity.code()
 
 
@@ -215,5 +223,5 @@ def test_what_a_worker_asks_of_the_cluster(devices, nodes, asked, count):
 
 
 def test_a_mesh_that_no_node_holds():
-    with pytest.raises(ray_runner.RunnerError, match="a worker needs 16 GPUs .*, and no node has more than 8"):
+    with pytest.raises(ray_runner.RunnerError, match=r"a worker needs 16 GPUs .*, and no node has more than 8"):
         ray_runner.needs(16, [{"CPU": 96, "GPU": 8}] * 3)

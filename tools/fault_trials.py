@@ -1,4 +1,4 @@
-"""SIGKILL at random moments: small Ray runs of the ledger organism, each with one victim, resumed, compared bit for bit.
+"""SIGKILL at random moments: small Ray runs of the ledger organism, one victim each, resumed, compared bit for bit.
 
     python -m tools.fault_trials --trials=32 --out=fault_trials.md
 
@@ -42,7 +42,16 @@ WAIT_S = 150.0  # for a run to end; longer is a failure
 
 
 class Trial(NamedTuple):
-    """One row of the table; `left`: workers alive 10 s after the end; `equal`: all files are the reference's; `said`: last."""
+    """One row of the table.
+
+    Attributes:
+      after: units on disk that were waited for; units: those found there at the kill.
+      seconds: from the kill to the end of the program.
+      left: workers alive 10 s after that.
+      resumed: how, where the program ended badly.
+      equal: all files are the reference's.
+      said: the last line of a program that ended badly by itself.
+    """
 
     victim: str
     after: int
@@ -122,7 +131,17 @@ def trial(root: Path, cache: Path, victim: str, after: int, luck: random.Random,
         resumed = "ray" if how else "local"
         if again.returncode:
             resumed += f": {_last(said)}"
-    return Trial(victim, after, done, process.returncode, seconds, len(left), resumed, False, _last(error) if process.returncode > 0 else "")
+    return Trial(
+        victim,
+        after,
+        done,
+        process.returncode,
+        seconds,
+        len(left),
+        resumed,
+        False,
+        _last(error) if process.returncode > 0 else "",
+    )
 
 
 def _last(text: str) -> str:
@@ -130,10 +149,32 @@ def _last(text: str) -> str:
 
 
 def table(trials: Sequence[Trial]) -> list[str]:
-    head = ("trial", "victim", "killed after", "units there", "exit code", "ended in s", "workers left", "resumed", "equal", "said")
+    head = (
+        "trial",
+        "victim",
+        "killed after",
+        "units there",
+        "exit code",
+        "ended in s",
+        "workers left",
+        "resumed",
+        "equal",
+        "said",
+    )
     rows = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for i, t in enumerate(trials):
-        cells = (i, t.victim, t.after, t.units, t.code, f"{t.seconds:.1f}", t.left, t.resumed, "yes" if t.equal else "NO", t.said)
+        cells = (
+            i,
+            t.victim,
+            t.after,
+            t.units,
+            t.code,
+            f"{t.seconds:.1f}",
+            t.left,
+            t.resumed,
+            "yes" if t.equal else "NO",
+            t.said,
+        )
         rows.append(f"| {' | '.join(map(str, cells))} |")
     return rows
 

@@ -24,7 +24,7 @@ from absl import flags
 from experiments import cli
 from experiments.runners import schedule
 from experiments.runners.ray_actor import Hello
-from experiments.runners.ray_runner import Ray
+from experiments.runners.ray_runner import Group, Ray
 from experiments.runners.tasks import Cuts, Done, Task, Work, work
 from jaxmon.rules import staged
 from jaxmon.rules.adaptive import Plan
@@ -84,7 +84,7 @@ def per_record(cuts: Cuts) -> int:
 class Nothing:
     """An actor that draws nothing."""
 
-    def hello(self) -> Hello:
+    def hello(self, place: str | None, processes: int, process: int) -> Hello:
         return Hello(None, {})  # type: ignore[arg-type]
 
     def do(self, task: Task) -> Done:
@@ -97,7 +97,7 @@ def actors(workers: int) -> Ray:
 
     ray.init("local", num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     make: Any = ray.remote(Nothing).options(num_cpus=1)
-    return Ray(make.remote, workers, lambda _: "", print)
+    return Ray(lambda: Group([make.remote()]), workers, lambda _: "", print)
 
 
 def main(argv: list[str]) -> None:
@@ -131,7 +131,9 @@ def main(argv: list[str]) -> None:
     took = time.perf_counter() - began
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(f"{heard:,} units of {records:,} records, {f.workers} workers: {took:.2f} s, {heard / took:,.0f} units/s")
-    print(f"open records at most {most}; peak memory {memory / 1024:,.0f} MiB, {(memory - before) / 1024:,.1f} of it here")
+    print(
+        f"open records at most {most}; peak memory {memory / 1024:,.0f} MiB, {(memory - before) / 1024:,.1f} of it here"
+    )
     if not f.ray:
         share = runner.worked / (f.workers * runner.now)
         print(f"simulated: {runner.now / 3600:,.2f} h, workers busy {share:.1%} of it")
