@@ -108,7 +108,7 @@ def trial(root: Path, cache: Path, victim: str, after: int, luck: random.Random,
     driver = psutil.Process(process.pid)
     aims: list[psutil.Process] = []
     while process.poll() is None and (not aims or units(root) < after):
-        time.sleep(0.01)
+        time.sleep(0.05)
         aims = [driver] if victim == "driver" else family(driver, *VICTIMS[victim])
     time.sleep(luck.random() * 0.1)
     workers = family(driver, "ray::Actor") if process.poll() is None else []
