@@ -119,7 +119,7 @@ def test_a_task_that_ends_its_workers_ends_the_run_and_not_all_workers():
 
 def test_workers_that_die_while_they_start_end_the_run():
     cluster = Cluster(1, lambda: Actor(0))
-    with pytest.raises(RunnerError, match=f"{STARTS} workers in a row died while they started: no such process"):
+    with pytest.raises(RunnerError, match=rf"{STARTS} workers in a row died while they started: no such process"):
         cluster.run()
     assert Cluster(1, lambda: Actor(0), lambda: Actor(0), Actor).run() == alone()
 
@@ -132,14 +132,14 @@ def test_a_worker_of_other_code_is_given_nothing():
     assert not refused.told
     assert len(cluster.made) == 3
     assert cluster.said == ["a worker is refused: other code or packages (older, the run's c)"]
-    with pytest.raises(RunnerError, match="no worker is left; the last was refused: other code"):
+    with pytest.raises(RunnerError, match=r"no worker is left; the last was refused: other code"):
         Cluster(2, lambda: Actor(who="older")).run()
 
 
 @pytest.mark.parametrize("error", [ValueError, OSError, MemoryError])
 def test_what_nobody_can_do_ends_the_run_in_the_line_of_a_run_without_ray(error: type[Exception]):
     cluster = Cluster(2, lambda: Actor(do=lambda _: Fault(error.__name__, "record r0, arm x1: no")))
-    with pytest.raises(error, match="^record r0, arm x1: no$"):
+    with pytest.raises(error, match=r"^record r0, arm x1: no$"):
         cluster.run()
 
 

@@ -13,6 +13,7 @@ Not measured in this process: messages (that is --ray), files, models.
 from __future__ import annotations
 
 import heapq
+import logging
 import random
 import resource
 import time
@@ -95,7 +96,7 @@ def actors(workers: int) -> Ray:
     """The Ray runner over actors that draw nothing, on this machine."""
     import ray
 
-    ray.init("local", num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.init("local", num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     make: Any = ray.remote(Nothing).options(num_cpus=1)
     return Ray(lambda: Group([make.remote()]), workers, lambda _: "", print)
 

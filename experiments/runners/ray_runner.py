@@ -10,6 +10,7 @@ Knows: Ray, actors, who is let in. Does not know: what a task is made of.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections import Counter
@@ -225,7 +226,7 @@ def cluster(address: str | None, workers: int | None, processes: int = 1) -> Ite
         own = {"num_cpus": max(workers or 1, os.cpu_count() or 1), "include_dashboard": False}
         os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(HEAD_S))  # nobody would start it again
     try:
-        ray.init(address or "local", log_to_driver=False, logging_level="ERROR", **own)
+        ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **own)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise RunnerError(f"no Ray cluster at {address or 'this machine'}: {line(error)}") from None
     import jax
