@@ -24,8 +24,8 @@ def main(argv: list[str]) -> None:
     config, workdir = cli.run_flags(argv)
     f = flags.FLAGS
     if f.runner == "local":
-        if f.ray_address or f.workers:
-            raise ValueError("--ray_address and --workers go with --runner=ray")
+        if any(v is not None for v in (f.ray_address, f.workers, f.worker_hosts)):
+            raise ValueError("--ray_address, --workers and --worker_hosts go with --runner=ray")
         from experiments import hosts
 
         hosts.start(f.coordinator, f.processes, f.process)
@@ -33,10 +33,12 @@ def main(argv: list[str]) -> None:
 
         run(config, workdir, cli.terms())
         return
+    if any(v is not None for v in (f.coordinator, f.processes, f.process)):
+        raise ValueError("--coordinator, --processes and --process go with --runner=local")
     from experiments.runners import ray_runner
     from experiments.study import run
 
-    with ray_runner.cluster(f.ray_address, f.workers) as started:
+    with ray_runner.cluster(f.ray_address, f.workers, f.worker_hosts or 1) as started:
         run(config, workdir, cli.terms(), started)
 
 
@@ -48,4 +50,5 @@ if __name__ == "__main__":
     flags.DEFINE_enum("runner", "local", ["local", "ray"], "Who samples: this process, or workers of a Ray cluster.")
     flags.DEFINE_string("ray_address", None, "HOST:PORT of the cluster's head, or auto; default: a cluster made here.")
     flags.DEFINE_integer("workers", None, "Workers of the cluster; default: as many as its accelerators allow.", 1)
+    flags.DEFINE_integer("worker_hosts", None, "Processes of a worker, on as many hosts; default: one.", 1)
     cli.start(main)

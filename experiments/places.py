@@ -48,6 +48,11 @@ def is_local(path: Path) -> bool:
     return isinstance(path, Path)
 
 
+def absolute(path: Path) -> str:
+    """A place as a text that means the same in another process."""
+    return str(path.resolve()) if is_local(path) else str(path)
+
+
 def remote(path: Path) -> tuple[Any, str]:
     """The fsspec filesystem of a place that is not local, and the path within it."""
     return path.fs, path.path  # type: ignore[attr-defined]

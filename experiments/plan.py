@@ -40,6 +40,7 @@ def main(argv: list[str]) -> None:
         print(f"assumed: {population}; {per_chain:.1f} tokens per chain, {rate:,.0f} tokens per second")
         lines, calls = planning.expected(study, made, population, per_chain)
         print(*planning.text(lines, calls, rate, f.judge_price, "expected"), sep="\n")
+        print(planning.units(config, rate / per_chain))
         held = planning.memory(study, made, max(planning.lengths(study, made)["one"]))
         print("memory: " + ", ".join(f"{k} {v / 2**20:,.1f} MiB" for k, v in held.items()))
         if f.workdir:

@@ -19,13 +19,15 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 import pyarrow.compute as pc
 
 from experiments import draws, labelling, rundir, store
-from experiments.study import Study
+from experiments.study import Study, unit_size
+from jaxmon import arms as arms_of
 from jaxmon import prompts
 from jaxmon.arms import X1, arms, x0
 from jaxmon.rules import operating
@@ -174,6 +176,19 @@ def text(lines: Mapping[str, Line], calls: float, rate: float, price: float, tit
     out.append(f"{'all':16} {total.chains:12,.0f} {total.tokens:16,.0f} {total.flops:14.2e} {hours:9.2f}")
     out.append(f"{'judge':16} {calls:12,.0f} calls, {calls * price:,.2f} at {price:g} a call")
     return out
+
+
+def units(config: Mapping[str, Any], rate: float, seconds: float = 60.0) -> str:
+    """How long a unit of this config takes a worker that draws `rate` chains a second, and how to have shorter ones.
+
+    Units are for runs on many workers: a worker that dies loses one task, and one task is the least that a barrier of
+    a record waits for. A task is a unit, or several that fill the slots together.
+    """
+    size = unit_size(config)
+    task = max(size, config["slots"]) / rate
+    shorter = arms_of.unit_size(config["shard"], config["slots"], seconds, rate)
+    wish = f"--config.unit_seconds={seconds:g} --config.chains_per_second={rate:.3g}"
+    return f"units: {size:,} chains, {task:,.0f} s of one worker; with {wish}: {shorter:,} chains"
 
 
 def wall_hours(root: Path) -> float:

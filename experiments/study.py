@@ -162,7 +162,7 @@ def reopened(config: Mapping[str, Any], root: Path, beside: bool = False) -> Ite
 
 def prepare(study: Study, terms: rundir.Terms = rundir.CAREFUL) -> draws.Drawer:
     """Loads the model under study and logs the environment; raises what `drawer` raises, or RunError."""
-    made = _drawer_of_every_host(study)
+    made = drawer_of_every_host(study)
     start = entry(study, made)
     hosts.lead(lambda: log(study, start, terms))
     return made
@@ -172,8 +172,7 @@ def log(study: Study, start: Mapping[str, Any], terms: rundir.Terms) -> None:
     """Keeps what a start depends on, and where the data come from, beside the run; raises RunError."""
     rundir.log_environment(study.root, start, terms)
     note = json.dumps(sources.note(study.config["task"]), indent=1)
-    rundir.write_text(study.root / "data.json", note + "
-")
+    rundir.write_text(study.root / "data.json", note + "\n")
 
 
 def entry(study: Study, made: draws.Drawer) -> dict[str, Any]:
@@ -182,7 +181,8 @@ def entry(study: Study, made: draws.Drawer) -> dict[str, Any]:
     return found | {"model": made.model.name, "sampling": dataclasses.asdict(made.sampling)}
 
 
-def _drawer_of_every_host(study: Study) -> draws.Drawer:
+def drawer_of_every_host(study: Study) -> draws.Drawer:
+    """`drawer` on all processes of this worker; raises HostError where they have different files."""
     made: list[draws.Drawer] = []
 
     def load_here() -> str:

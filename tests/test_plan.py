@@ -50,3 +50,9 @@ def test_before_and_after(tmp_path):
     assert held["chains in flight"] == SMALL["slots"] * made["length"] * 2 * 2 * 2 * 16 * 4
     assert np.isfinite(planning.wall_hours(tmp_path))
     assert len(planning.text(spent, labels, 1000.0, 0.01, "spent")) == 10
+
+
+def test_units():
+    made = config(n=1000, stage1=200, shard=500, slots=200)
+    wish = "--config.unit_seconds=60 --config.chains_per_second=5"
+    assert planning.units(made, 5.0) == f"units: 500 chains, 100 s of one worker; with {wish}: 300 chains"

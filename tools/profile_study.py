@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -27,7 +27,7 @@ class Clock:
     """Seconds per stage without those of the stages called from it, and how often each was called."""
 
     def __init__(self) -> None:
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self.calls: Counter[str] = Counter()
         self._inner = threading.local()
 
@@ -89,7 +89,10 @@ def profile(config: dict[str, Any], root: Path) -> list[str]:
     began = time.perf_counter()
     study.run(config, root)
     whole = time.perf_counter() - began
-    rows = [(stage, seconds, f"{clock.calls[stage]} calls") for stage, seconds in clock.seconds.most_common()]
+    rows = [
+        (stage, seconds, f"{clock.calls[stage]} calls")
+        for stage, seconds in sorted(clock.seconds.items(), key=lambda item: -item[1])
+    ]
     rows += [("the run", whole, ""), ("of it compiling, within the stages above", compiled[0], "")]
     return [f"{stage:42} {seconds:9.2f} s {100 * seconds / whole:6.1f} %  {calls}" for stage, seconds, calls in rows]
 

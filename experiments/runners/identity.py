@@ -24,7 +24,7 @@ class Identity(NamedTuple):
     device: str = ""
 
 
-WORDS = {"code": "code or packages", "records": "records", "model": "model files", "device": "a device"}
+WORDS = {"code": "code or packages", "records": "records", "model": "model files", "device": "kind of device"}
 
 
 def refusal(run: Identity, worker: Identity) -> str:

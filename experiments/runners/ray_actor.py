@@ -1,4 +1,7 @@
-"""One worker of a Ray cluster: loads the model once, then does one task after another; writes to the run directory.
+"""A process of a worker of a Ray cluster: loads the model once, then does one task after another; writes to the run.
+
+A worker is one process, or several on several hosts that hold one mesh together (hosts.py): these are told the same
+tasks in the same order, and the first one writes and answers.
 
 What goes through Ray are tasks (ids) and counts; chains do not. Nothing is printed: Ray keeps what workers print.
 
@@ -8,14 +11,18 @@ Knows: a config, a run directory. Does not know: Ray, the run's other workers.
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from experiments import hosts
 from experiments.cli import line, out_of_memory
+from experiments.places import place
 from experiments.runners import identity
 from experiments.runners.tasks import Done, Task
+
+OUTSIDE = "192.0.2.1"  # an address of nobody (RFC 5737)
 
 
 class Hello(NamedTuple):
@@ -38,25 +45,36 @@ class Fault(NamedTuple):
 class Actor:
     def __init__(self, config: Mapping[str, Any], root: str, folder: str):
         """Does nothing yet. `folder`: where relative paths of the config start from."""
-        self._config, self._root, self._folder = {**config, "judge": "lexical"}, Path(root), folder
+        self._config, self._root, self._folder = {**config, "judge": "lexical"}, place(root), folder
         self._held = ExitStack()
 
-    def hello(self) -> Hello | Fault:
-        """Reads the records and loads the model."""
+    def place(self) -> str:
+        """HOST:PORT on which the worker's processes meet, this one being the first."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
+            out.connect((OUTSIDE, 1))  # sends nothing: says which of our addresses others would see
+            host = out.getsockname()[0]
+        with socket.socket() as asked:
+            asked.bind((host, 0))
+            return f"{host}:{asked.getsockname()[1]}"
+
+    def hello(self, place: str | None, processes: int, process: int) -> Hello | Fault:
+        """Meets the worker's other processes, reads the records and loads the model."""
         try:
-            return self._hello()
+            return self._hello(place, processes, process)
         except Exception as error:
             return _fault(error)
 
-    def _hello(self) -> Hello:
+    def _hello(self, place: str | None, processes: int, process: int) -> Hello:
         os.chdir(self._folder)
+        if processes > 1:
+            hosts.start(place, processes, process)
         import jax
 
         from experiments import study
         from experiments.runners.worker import Worker
 
         opened = self._held.enter_context(study.reopened(self._config, self._root))
-        drawer = study.drawer(opened)
+        drawer = study.drawer_of_every_host(opened)
         self._do = Worker(opened, drawer).do
         who = identity.Identity(
             identity.code(),

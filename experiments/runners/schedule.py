@@ -30,7 +30,7 @@ class Runner(Protocol):
     def start(self, task: Task) -> None: ...
 
     def wait(self) -> list[Done]:
-        """Waits for news: tasks that are done, their files on disk; or none, but more workers.
+        """Waits for news: tasks that are done, their files on disk; or none, but more workers, or none yet.
 
         Raises:
           ValueError, OSError, MemoryError: a task cannot be done; what is on disk is whole.

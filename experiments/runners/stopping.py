@@ -35,5 +35,8 @@ def on_sigterm() -> Iterator[Callable[[], bool]]:
 
 def leave() -> None:
     """Ends the program in one line."""
-    print("stopped by SIGTERM: every unit in hand is on disk; the same command resumes the run", file=sys.stderr)
+    print(
+        "stopped by SIGTERM: the units in hand were finished, none was started; the same command resumes the run",
+        file=sys.stderr,
+    )
     sys.exit(CODE)
