@@ -135,7 +135,7 @@ def files(root: Path) -> dict[str, bytes]:
 
 def test_a_shuffled_run_is_the_same_run(tmp_path: Path):
     """The real model, tasks in a shuffled order and some of them twice: all files of the local run, byte for byte."""
-    made = config(n=8, stage1=4, per_label=1, slots=8, shard=4, replicates=2)
+    made = config(n=8, stage1=4, per_label=1, slots=8, shard=4, replicates=2, labels=("retail",))
     study.run(made, tmp_path / "local")
 
     class Started:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from experiments.study import Study
 
 TRIES = 3  # workers that one task may end
+REACH_S = 10.0
 LOOK_S = 1.0  # between looks at whether the run is to stop
-HEAD_S = 15  # a cluster of our own whose head is silent for so long is gone
 STARTS = 3  # workers in a row that may die while they start
 INSTALL = "--runner=ray needs the package ray: pip install -r requirements-ray.txt"
 
@@ -226,10 +227,10 @@ def cluster(
     own: dict[str, Any] = {}
     if address is None:
         own = {"num_cpus": max(workers or 1, os.cpu_count() or 1), "include_dashboard": False}
-        os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(HEAD_S))  # nobody would start it again
+    _reach(address)
     try:
         ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **own)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except Exception as error:  # among them plain ones, of a node that does not come up
         raise RunnerError(f"no Ray cluster at {address or 'this machine'}: {line(error)}") from None
     import jax
 
@@ -238,6 +239,17 @@ def cluster(
         yield partial(_workers, workers, processes)
     finally:
         ray.shutdown()
+
+
+def _reach(address: str | None) -> None:
+    """Knocks at a cluster's door: Ray itself would say so for a minute, in lines of its own."""
+    host, colon, port = (address or "").rpartition(":")
+    if not colon:
+        return
+    try:
+        socket.create_connection((host, int(port)), REACH_S).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise RunnerError(f"no Ray cluster at {address} (HOST:PORT of its head): {line(error)}") from None
 
 
 @contextmanager
