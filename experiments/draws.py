@@ -48,7 +48,9 @@ from models.loading import Model
 from models.mesh import DATA, MODEL, fetch
 
 FEWEST = 16  # below this number of rows a step costs about what one row costs: reading the weights
-TOGETHER = 8  # arms whose no-CoT answers are asked together; each takes room for another copy of its prompt's states
+# Arms whose no-CoT answers are asked together; each takes room for another copy of its prompt's states. No data axis of
+# 2, 4 or 8 devices divides 7: each device then asks all of them (models/mesh.py), and p10 is that of one device.
+TOGETHER = 7
 CHAINS = pa.schema(
     [
         ("record", pa.string()),

@@ -14,7 +14,7 @@ SCHEME = "fakestore"
 
 class ObjectStore(AbstractFileSystem):
     """Attributes of the class: objects, key -> bytes; puts, keys in the order they were written; fail_at, the number of
-    the PUT that finds the store full (from 0)."""
+    the PUT (from 0) from which on the store is full."""
 
     protocol = SCHEME
     cachable = False
@@ -26,8 +26,7 @@ class ObjectStore(AbstractFileSystem):
         key = self._strip_protocol(path)
         if mode == "create" and key in self.objects:
             raise FileExistsError(key)
-        if len(self.puts) == self.fail_at:
-            ObjectStore.fail_at = None
+        if self.fail_at is not None and len(self.puts) >= self.fail_at:
             raise OSError(28, "No space left on device")
         self.puts.append(key)
         self.objects[key] = bytes(value)

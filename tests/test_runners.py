@@ -139,8 +139,8 @@ def test_a_shuffled_run_is_the_same_run(tmp_path: Path):
     study.run(made, tmp_path / "local")
 
     class Started:
-        def __init__(self, opened):
-            self.runner = Shuffling(Worker(opened, study.prepare(opened)).do, 5, 3)
+        def __init__(self, opened, terms):
+            self.runner = Shuffling(Worker(opened, study.prepare(opened, terms)).do, 5, 3)
 
         def __enter__(self):
             return self.runner
@@ -148,7 +148,7 @@ def test_a_shuffled_run_is_the_same_run(tmp_path: Path):
         def __exit__(self, *_):
             pass
 
-    study.run(made, tmp_path / "shuffled", Started)
+    study.run(made, tmp_path / "shuffled", started=Started)
     assert files(tmp_path / "shuffled") == files(tmp_path / "local")
 
 

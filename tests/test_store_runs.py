@@ -81,7 +81,7 @@ def test_an_object_store_holds_the_same_run(url: str, whole: Path) -> None:
 
 @pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_store_that_is_full_at_any_write_loses_nothing(step: int, whole: Path) -> None:
-    """ENOSPC at the k-th PUT (in the suite, every fourth): one line that names it; the same command ends the run."""
+    """ENOSPC from the k-th PUT on (in the suite, every fourth): one line that names it; the same command ends the run."""
     fake = object_store.register()
     root = places.place("fakestore://b/count")
     study.run(config(), root)
@@ -98,7 +98,7 @@ def test_a_store_that_is_full_at_any_write_loses_nothing(step: int, whole: Path)
             with pytest.raises(OSError, match="No space left") as told:
                 study.run(config(), root)
             assert cli.line(told.value).startswith("fakestore://b/count/")
-        kept = dict(fake.objects)
+        kept, fake.fail_at = dict(fake.objects), None
         study.run(config(), root)
         assert tables(root) == tables(whole)
         assert shards(root) == shards(whole)
@@ -108,14 +108,14 @@ def test_a_store_that_is_full_at_any_write_loses_nothing(step: int, whole: Path)
 def test_a_disk_that_is_full_at_any_write_loses_nothing(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ENOSPC when the k-th file is synced, for every k: where a delayed allocation shows."""
-    real, left = os.fsync, [-1]
+    """ENOSPC from the k-th file's sync on, for every k: where a delayed allocation shows."""
+    real, left, full = os.fsync, [-1], [False]
 
     def fsync(file: int) -> None:
         if os.path.isdir(f"/proc/self/fd/{file}"):
             return
         left[0] -= 1
-        if left[0] == -1:
+        if full[0] and left[0] < 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         real(file)
 
@@ -125,11 +125,12 @@ def test_a_disk_that_is_full_at_any_write_loses_nothing(
     assert writes > 15
     for k in range(writes):
         root = tmp_path / str(k)
-        left[0] = k
+        left[0], full[0] = k, True
         with pytest.raises(OSError, match="No space left") as told:
             study.run(config(), root)
         assert cli.line(told.value).startswith(f"{root}/")
         assert not list(root.rglob(".*.tmp"))
+        full[0] = False
         study.run(config(), root)
         assert tables(root) == tables(whole)
         assert shards(root) == shards(whole)
