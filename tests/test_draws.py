@@ -17,7 +17,7 @@ from tests.conftest import ROOT
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory):
     made = base.base()
-    made.update({"model": str(ROOT / "models/organisms/ledger"), "per_label": 1, "slots": 64, "bucket": 8})
+    made.update({"model": str(ROOT / "models/organisms/ledger"), "per_label": 1, "slots": 8, "bucket": 8})
     with study.reopened(base.check(made), Path(tmp_path_factory.mktemp("run"))) as found:
         yield found, study.drawer(found)
 
@@ -39,7 +39,7 @@ def test_arms_opened_beside_x1_are_those_opened_alone(opened, monkeypatch: pytes
         assert opener(name) is beside[name]
         np.testing.assert_allclose(beside[name].prefix.logits, arm.prefix.logits, atol=2e-4, rtol=0)
         assert beside[name].prefix.context[0].slots == arm.prefix.context[0].slots
-    for one, other in ((draws.Shard(a, 0, 64), draws.Shard(beside[n], 0, 64)) for n, a in alone.items()):
+    for one, other in ((draws.Shard(a, 0, 24), draws.Shard(beside[n], 0, 24)) for n, a in alone.items()):
         assert draws.draw(drawer, [one])[0].equals(draws.draw(drawer, [other])[0])
 
 

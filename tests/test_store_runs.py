@@ -81,7 +81,7 @@ def test_an_object_store_holds_the_same_run(url: str, whole: Path) -> None:
 
 @pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_store_that_is_full_at_any_write_loses_nothing(step: int, whole: Path) -> None:
-    """ENOSPC from the k-th PUT on (in the suite, every fourth): one line that names it; the same command ends the run."""
+    """ENOSPC from the k-th PUT on (in the suite, every fourth): a line that names it; the same command ends the run."""
     fake = object_store.register()
     root = places.place("fakestore://b/count")
     study.run(config(), root)
