@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
-from experiments import draws, rundir, store, study
+from experiments import draws, opening, rundir, store, study
 from jaxmon import prompts
 from jaxmon.arms import X1, arms, x0
 from jaxmon.counting.counts import read_counts
@@ -69,8 +69,8 @@ class Pair(NamedTuple):
 
 def run(config: Mapping[str, Any], root: Path, terms: rundir.Terms = rundir.CAREFUL) -> None:
     """The monitorability run, finished or not, is finished first; then each stage reads what is there."""
-    with rundir.open_run(root, config, terms), study.reopened(config, root) as opened:
-        drawer = study.prepare(opened, terms)
+    with rundir.open_run(root, config, terms), opening.reopened(config, root) as opened:
+        drawer = opening.prepare(opened, terms)
         study.sample(opened, drawer)
         study.judge(opened)
         ended = study.count(opened)
@@ -88,7 +88,7 @@ def run(config: Mapping[str, Any], root: Path, terms: rundir.Terms = rundir.CARE
     print(f"report: {root / 'report.html'}")
 
 
-def _path(opened: study.Study, folder: str, pair: Pair) -> Path:
+def _path(opened: opening.Study, folder: str, pair: Pair) -> Path:
     return opened.root / folder / rundir.name(pair.record.id) / f"{rundir.name(pair.name)}.parquet"
 
 
@@ -98,7 +98,7 @@ def _once(path: Path, schema: pa.Schema, made_by: Mapping[str, str], make: Any) 
         store.save(path, pa.table([pa.array(columns[f.name], f.type) for f in schema], schema), made_by)
 
 
-def qualifying(opened: study.Study) -> list[Pair]:
+def qualifying(opened: opening.Study) -> list[Pair]:
     """The pairs that pass the filters of M1 on the selection batch (TE > τ, p10 below its limit)."""
     table = read_counts(opened.root / "counts.parquet")
     fixed, drawn = cells.split(table, study.settings(opened))
@@ -108,7 +108,7 @@ def qualifying(opened: study.Study) -> list[Pair]:
     return [Pair(by_id[table.records[r]], table.attributes[a], float(te[r, a])) for r, a in np.argwhere(good)]
 
 
-def _opener(opened: study.Study, drawer: draws.Drawer, record: Record) -> Callable[[str], draws.Arm]:
+def _opener(opened: opening.Study, drawer: draws.Drawer, record: Record) -> Callable[[str], draws.Arm]:
     return draws.opener(drawer, arms(record, opened.studied[record.id]))
 
 
@@ -117,14 +117,14 @@ def _open(arm: Opener, pair: Pair) -> tuple[draws.Arm, draws.Arm]:
     return arm(pair.record)(x0(pair.name)), arm(pair.record)(X1)
 
 
-def _chains(opened: study.Study, pair: Pair, count: int) -> list[dict[str, Any]]:
+def _chains(opened: opening.Study, pair: Pair, count: int) -> list[dict[str, Any]]:
     """The first chains of the X = 0 arm's estimation batch."""
     n = opened.plan.n
     tables = study.stored(opened, pair.record, x0(pair.name), range(n, 2 * n), ("chain", "tokens", "code", "thought"))
     return [row for table in tables for row in table.to_pylist()][:count]
 
 
-def early_answers(opened: study.Study, drawer: draws.Drawer, arm: Opener, pair: Pair) -> dict[str, list[Any]]:
+def early_answers(opened: opening.Study, drawer: draws.Drawer, arm: Opener, pair: Pair) -> dict[str, list[Any]]:
     """Early answers of a pair's X = 0 chains under both prompts, as columns of EARLY; without a thought they drop out.
 
     Raises:
@@ -183,7 +183,7 @@ def early_answers(opened: study.Study, drawer: draws.Drawer, arm: Opener, pair: 
     return out
 
 
-def windows(opened: study.Study, drawer: draws.Drawer, arm: Opener, pair: Pair) -> dict[str, list[Any]]:
+def windows(opened: opening.Study, drawer: draws.Drawer, arm: Opener, pair: Pair) -> dict[str, list[Any]]:
     """Target answers of X = 0 chains with the sentence shown during a window, as columns of WINDOWS.
 
     Every window draws the same chains by the same names: up to its first step they are those of X = 0.
@@ -235,7 +235,7 @@ def windows(opened: study.Study, drawer: draws.Drawer, arm: Opener, pair: Pair) 
     }
 
 
-def effects(opened: study.Study, pairs: Sequence[Pair]) -> list[Effects]:
+def effects(opened: opening.Study, pairs: Sequence[Pair]) -> list[Effects]:
     """Per attribute what its pairs' files say, as arrays over records; chains are averaged within each record."""
     read = lambda folder, schema, p: store.load(_path(opened, folder, p), schema, makers=opened.makers).to_pydict()
     found = []
@@ -249,7 +249,7 @@ def effects(opened: study.Study, pairs: Sequence[Pair]) -> list[Effects]:
     return found
 
 
-def report(opened: study.Study, found: Sequence[Effects], sight: Sequence[int | None]) -> list[str]:
+def report(opened: opening.Study, found: Sequence[Effects], sight: Sequence[int | None]) -> list[str]:
     """Writes tables, figures and the report's section; returns the lines to print."""
     root, c = opened.root, opened.config
     rows = [direct_report.summary(e, c["replicates"], c["seed"]) for e in found]

@@ -22,8 +22,8 @@ def main(argv: list[str]) -> None:
         raise ValueError("--config is needed")
     from experiments import planning
     from experiments.configs.base import check
+    from experiments.opening import drawer, reopened
     from experiments.places import names, place
-    from experiments.study import drawer, reopened
 
     if not 0 < f.p11 <= 1 or not 0 <= f.effect <= f.p11:
         raise ValueError(f"--p11={f.p11:g}, --effect={f.effect:g}: expected 0 <= effect <= p11 <= 1")

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from experiments import draws, labelling, rundir, store
-from experiments.study import Study, unit_size
+from experiments.opening import Study, unit_size
 from jaxmon import arms as arms_of
 from jaxmon import prompts
 from jaxmon.arms import X1, arms, x0

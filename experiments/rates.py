@@ -19,7 +19,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from experiments import draws, places, rundir, store, study
+from experiments import draws, opening, places, rundir, store
 from jaxmon.arms import X1, shards
 from jaxmon.counting.tally import COUNTED, Drawn
 from jaxmon.estimation.rates import ACCURACY, BELOW, TARGET, Answers, Rate, rates
@@ -32,10 +32,10 @@ ANSWERS = ("model", "dataset", "record", "label", "right", "target", "p10", "pre
 
 def run(config: Mapping[str, Any], root: Path, cot: bool = True, terms: rundir.Terms = rundir.CAREFUL) -> None:
     """Draws what is missing and writes rates.csv, answers.csv and the figures; without `cot` the T = 0 half alone."""
-    with rundir.open_run(root, config, terms), study.reopened(config, root) as made:
-        drawer = study.prepare(made, terms)
+    with rundir.open_run(root, config, terms), opening.reopened(config, root) as made:
+        drawer = opening.prepare(made, terms)
         key = (drawer.model.name, config["task"])
-        answers, many = [], draws.together(drawer, min(config["n"], study.unit_size(config)))
+        answers, many = [], draws.together(drawer, min(config["n"], opening.unit_size(config)))
         records = made.task.records
         for block in tqdm([records[i : i + many] for i in range(0, len(records), many)], desc="answers"):
             opener = lambda record: functools.cache(lambda: draws.open_arm(drawer, record, X1))  # read once
@@ -53,7 +53,7 @@ def run(config: Mapping[str, Any], root: Path, cot: bool = True, terms: rundir.T
         rundir.write_csv(root / "answers.csv", ANSWERS, lines)
 
 
-def _law(made: study.Study, drawer: draws.Drawer, record: Record, arm: Callable[[], draws.Arm]) -> dict[str, float]:
+def _law(made: opening.Study, drawer: draws.Drawer, record: Record, arm: Callable[[], draws.Arm]) -> dict[str, float]:
     """P(code | options) without a chain: from either program's file, else computed and kept."""
     path = made.root / "no_cot" / f"{rundir.name(record.id)}.parquet"
     stored = next((p for p in (made.answers(record), path) if store.has(p)), None)
@@ -69,11 +69,11 @@ def _law(made: study.Study, drawer: draws.Drawer, record: Record, arm: Callable[
 
 
 def _chains(
-    made: study.Study, drawer: draws.Drawer, records: Sequence[Record], arms: Sequence[Callable[[], draws.Arm]]
+    made: opening.Study, drawer: draws.Drawer, records: Sequence[Record], arms: Sequence[Callable[[], draws.Arm]]
 ) -> list[list[Drawn]]:
     """The chains 0 … n - 1 of whole prompts, in the shards of a monitorability run; several records at once."""
     c = made.config
-    cuts = shards(0, c["n"], study.unit_size(c), made.plan.stage1, made.plan.n)
+    cuts = shards(0, c["n"], opening.unit_size(c), made.plan.stage1, made.plan.n)
     wanted = [draws.Wanted(r.id, X1, a, b, arm) for r, arm in zip(records, arms, strict=True) for a, b in cuts]
     draws.fill(drawer, made.root, wanted)
     read = lambda r: [

@@ -12,7 +12,7 @@ from typing import Any
 
 from ml_collections import config_dict
 
-from experiments import error_file, rundir, study
+from experiments import error_file, opening, rundir, study
 from experiments.configs import base
 
 FINISHED = ("config.json", "environment.json", "answers", "chains", "counts.parquet")
@@ -35,7 +35,7 @@ def relabel(root: Path, chosen: Mapping[str, Any], rates: str = "", takeover: bo
     with rundir.lock(root, takeover):
         stored = json.loads((root / "config.json").read_text())
         config = base.check(config_dict.ConfigDict(base.base().to_dict() | stored | chosen))
-        with study.reopened(config, root, beside=True) as found:
+        with opening.reopened(config, root, beside=True) as found:
             error = error_file.read(Path(rates), found.judge) if rates else None
             kept = {**chosen, "name": found.judge.name, "version": found.judge.version}
             rundir.write_text(found.out / "judge.json", json.dumps(kept, indent=1) + "\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from experiments.runners.tasks import Done, Task
+from jaxmon.rules.tasks import Done, Task
 
 
 class Shuffling:

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from experiments import draws, rundir, study
+from experiments import draws, opening, rundir, study
 from experiments.configs import base
 from jaxmon.arms import X1
 from jaxmon.sampling.decode import sample
@@ -38,8 +38,8 @@ def config(text: str) -> dict:
 def main(folder: Path) -> None:
     for text in MESHES:
         made, root = config(text), folder / text
-        with rundir.open_run(root, made), study.reopened(made, root) as opened:
-            drawer = study.prepare(opened)
+        with rundir.open_run(root, made), opening.reopened(made, root) as opened:
+            drawer = opening.prepare(opened)
             study.sample(opened, drawer)
             study.judge(opened)
             study.count(opened)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from gguf import GGMLQuantizationType as Kind
 
-from experiments import cli, rundir, study
+from experiments import cli, opening, rundir, study
 from experiments.configs import base
 from jaxmon.records import Attribute
 from jaxmon.tasks import ledger, registry
@@ -78,8 +78,8 @@ def test_models(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     message = said(capsys, lambda: study.run(config(model=str(path)), root))
     assert expected in message
     assert str(path) in message
-    with rundir.open_run(root, config()), study.reopened(config(), root) as opened:
-        assert study.prepare(opened).model.name == "ledger"
+    with rundir.open_run(root, config()), opening.reopened(config(), root) as opened:
+        assert opening.prepare(opened).model.name == "ledger"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_logits_that_are_nan(
     """A model that breaks down while it runs: record and arm are named, and nothing of it is stored."""
     whole = loading.load(ORGANISM)
     broken = dataclasses.replace(whole, params=jax.tree.map(lambda a: a * np.float32(np.nan), whole.params))
-    monkeypatch.setattr(study, "load", lambda *_: broken)
+    monkeypatch.setattr(opening, "load", lambda *_: broken)
     message = said(capsys, lambda: study.run(config(), tmp_path / "run"))
     assert "NaN" in message
     assert registry.load("ledger", ("retail",), registry.Request("", 1, 0)).records[0].id in message

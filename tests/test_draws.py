@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import draws, study
+from experiments import draws, opening
 from experiments.configs import base
 from jaxmon.arms import X1, arms
 from jaxmon.sampling import decode
@@ -18,8 +18,8 @@ from tests.conftest import ROOT
 def opened(tmp_path_factory: pytest.TempPathFactory):
     made = base.base()
     made.update({"model": str(ROOT / "models/organisms/ledger"), "per_label": 1, "slots": 8, "bucket": 8})
-    with study.reopened(base.check(made), Path(tmp_path_factory.mktemp("run"))) as found:
-        yield found, study.drawer(found)
+    with opening.reopened(base.check(made), Path(tmp_path_factory.mktemp("run"))) as found:
+        yield found, opening.drawer(found)
 
 
 def test_arms_opened_beside_x1_are_those_opened_alone(opened, monkeypatch: pytest.MonkeyPatch):

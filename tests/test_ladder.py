@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import direct, draws, study
+from experiments import direct, draws, opening
 from experiments.configs import base
 from experiments.configs.ladder import get_config
 from jaxmon.arms import X1, arms, x0
@@ -159,8 +159,8 @@ def test_windows_of_no_and_of_all_steps_are_the_arms_on_disk(
 ) -> None:
     """m = 0 draws p01's own chains, a window over chain and answer p11's: token for token, under the arm's own name."""
     config = small()
-    with study.reopened(config, tmp_path) as opened:
-        drawer, record = study.prepare(opened), opened.task.records[0]
+    with opening.reopened(config, tmp_path) as opened:
+        drawer, record = opening.prepare(opened), opened.task.records[0]
     shown = arms(record, ["tariff"])
     without, with_it = (draws.open_arm(drawer, shown[name], name).prefix for name in (x0("tariff"), X1))
     ids = jnp.arange(config["n"], dtype=jnp.int32)

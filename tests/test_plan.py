@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from experiments import planning, study
+from experiments import opening, planning, study
 from experiments.configs import base
 from jaxmon.statistics import exact
 from tests.conftest import ROOT
@@ -21,8 +21,8 @@ def config(**changes):
 def test_before_and_after(tmp_path):
     made = config(replicates=2, n=6, stage1=3, per_label=1)
     study.run(made, tmp_path)
-    with study.reopened(made, tmp_path) as opened:
-        drawer = study.drawer(opened)
+    with opening.reopened(made, tmp_path) as opened:
+        drawer = opening.drawer(opened)
     pairs = sum(map(len, opened.studied.values()))
     records = len(opened.task.records)
     lines, calls = planning.expected(opened, drawer, planning.Population(p11=0.5, effect=0.25, effects=0), 20.0)

@@ -11,7 +11,7 @@ from experiments.runners import identity, schedule
 from experiments.runners.local import Local
 from experiments.runners.ray_actor import Fault, Hello
 from experiments.runners.ray_runner import STARTS, TRIES, Group, Ray, RunnerError
-from experiments.runners.tasks import Task, work
+from jaxmon.rules.tasks import Task, work
 from tests.test_runners import CUTS, NAMES, pretend
 
 

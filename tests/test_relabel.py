@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from experiments import comparing, relabel, study
+from experiments import comparing, opening, relabel, study
 from experiments.judges import settings
 from tests.conftest import ROOT
 from tests.judge_server import KEY, running
@@ -79,7 +79,7 @@ def test_a_subsample_is_judged_and_counted(finished: Path):
 
 
 def test_labels_of_another_judge_are_not_mixed_in(finished: Path):
-    with study.reopened(config(per_label=1, judge_controls=4), finished) as found:
+    with opening.reopened(config(per_label=1, judge_controls=4), finished) as found:
 
         class Other:
             name, version = "lexical:other", "x"

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from experiments import study
+from experiments import opening, study
 from experiments.runners import identity, ray_runner, schedule
 from experiments.runners.beside import beside
 from experiments.runners.local import Local
 from experiments.runners.stopping import on_sigterm
-from experiments.runners.tasks import Cuts, Done, Task, Unit, work
 from experiments.runners.worker import Worker
 from jaxmon.arms import X1, x0
 from jaxmon.rules import staged
 from jaxmon.rules.adaptive import Plan
+from jaxmon.rules.tasks import Cuts, Done, Task, Unit, work
 from tests import judge_server
 from tests.fake_runner import Shuffling
 from tests.test_monitorability import TABLES, config
@@ -140,7 +140,7 @@ def test_a_shuffled_run_is_the_same_run(tmp_path: Path):
 
     class Started:
         def __init__(self, opened, terms):
-            self.runner = Shuffling(Worker(opened, study.prepare(opened, terms)).do, 5, 3)
+            self.runner = Shuffling(Worker(opened, opening.prepare(opened, terms)).do, 5, 3)
 
         def __enter__(self):
             return self.runner

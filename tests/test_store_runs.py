@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from experiments import cli, code, draws, places, rundir, store, study
+from experiments import cli, code, draws, opening, places, rundir, store, study
 from experiments.configs import base
 from tests import object_store
 from tests.conftest import ROOT
@@ -29,15 +29,15 @@ def config(**changes: Any) -> dict[str, Any]:
 def one_model() -> Any:
     """The model is loaded, and its programs compiled, once."""
     made: list[draws.Drawer] = []
-    load = study.drawer
+    load = opening.drawer
 
-    def drawer(opened: study.Study) -> draws.Drawer:
+    def drawer(opened: opening.Study) -> draws.Drawer:
         if not made:
             made.append(load(opened))
         return made[0]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(study, "drawer", drawer)
+        patch.setattr(opening, "drawer", drawer)
         yield
 
 

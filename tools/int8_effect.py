@@ -45,7 +45,7 @@ def next_tokens(path: str) -> None:
 
 
 def main(argv: list[str]) -> None:
-    from experiments import draws, study
+    from experiments import draws, opening
     from experiments.configs.base import check
     from jaxmon.arms import X1, arms
     from models.memory import gib, weights
@@ -60,8 +60,8 @@ def main(argv: list[str]) -> None:
     laws: list[np.ndarray] = []
     answers: list[list[str | None]] = []
     for quantised in (False, True):
-        with study.reopened(config | {"int8": quantised}, Path(".")) as opened:
-            drawer = study.drawer(opened)
+        with opening.reopened(config | {"int8": quantised}, Path(".")) as opened:
+            drawer = opening.drawer(opened)
             print(f"int8 {quantised}: weights {gib(weights(drawer.model.params))}, {config['dtype']}")
             shown = [
                 (n, r) for record in opened.task.records for n, r in arms(record, opened.studied[record.id]).items()

@@ -69,12 +69,12 @@ def config(chains: int) -> dict[str, Any]:
 
 def make(root: Path, chains: int, length: int) -> None:
     """Writes shards, answers and labels of a run."""
-    from experiments import draws, rundir, store, study
+    from experiments import draws, opening, rundir, store
     from experiments.labelling import LABELS
     from jaxmon.arms import arms
 
     made = config(chains)
-    with rundir.open_run(root, made), study.reopened(made, root) as opened:
+    with rundir.open_run(root, made), opening.reopened(made, root) as opened:
         if not (root / "environment.json").exists():
             rundir.log_environment(root, rundir.environment("f" * 64, "synthetic"))
         stamp, judge = {"model": "f" * 64}, (opened.judge.name, opened.judge.version)
@@ -97,11 +97,11 @@ def make(root: Path, chains: int, length: int) -> None:
 
 def count(root: Path, chains: int) -> None:
     """Counts, checks, and prints one line."""
-    from experiments import study
+    from experiments import opening, study
     from jaxmon.counting.counts import read_counts
 
     made = config(chains)
-    with study.reopened(made, root) as opened:
+    with opening.reopened(made, root) as opened:
         start = time.perf_counter(), time.process_time()
         ended = study.count(opened)
         seconds, busy = time.perf_counter() - start[0], time.process_time() - start[1]

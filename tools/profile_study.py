@@ -51,10 +51,10 @@ class Clock:
 
 def stages() -> list[tuple[str, ModuleType, str]]:
     """What a stage is called, and the module and name by which a run reaches its function."""
-    from experiments import draws, store, study
+    from experiments import draws, opening, store, study
 
     return [
-        ("load the model", study, "load"),
+        ("load the model", opening, "load"),
         ("read prompts", draws, "read"),
         ("read prompts", draws, "branch"),
         ("no-CoT answers", draws, "_answers"),

@@ -26,9 +26,9 @@ from experiments import cli
 from experiments.runners import schedule
 from experiments.runners.ray_actor import Hello
 from experiments.runners.ray_runner import Group, Ray
-from experiments.runners.tasks import Cuts, Done, Task, Work, work
 from jaxmon.rules import staged
 from jaxmon.rules.adaptive import Plan
+from jaxmon.rules.tasks import Cuts, Done, Task, Work, work
 
 ATTRIBUTES = tuple(f"attribute{i:02}" for i in range(22))
 MOVE = ("x0:attribute00", "x0:attribute01", "x0:attribute02")  # without these the target is rarer

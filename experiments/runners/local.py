@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from experiments.runners.tasks import Done, Task
+from jaxmon.rules.tasks import Done, Task
 
 
 class Local:

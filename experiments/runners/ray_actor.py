@@ -20,7 +20,7 @@ from experiments import hosts
 from experiments.cli import line, out_of_memory
 from experiments.places import place
 from experiments.runners import identity
-from experiments.runners.tasks import Done, Task
+from jaxmon.rules.tasks import Done, Task
 
 OUTSIDE = "192.0.2.1"  # an address of nobody (RFC 5737)
 
@@ -70,11 +70,11 @@ class Actor:
             hosts.start(place, processes, process)
         import jax
 
-        from experiments import study
+        from experiments import opening
         from experiments.runners.worker import Worker
 
-        opened = self._held.enter_context(study.reopened(self._config, self._root))
-        drawer = study.drawer_of_every_host(opened)
+        opened = self._held.enter_context(opening.reopened(self._config, self._root))
+        drawer = opening.drawer_of_every_host(opened)
         self._do = Worker(opened, drawer).do
         who = identity.Identity(
             identity.code(),
@@ -82,7 +82,7 @@ class Actor:
             drawer.model.fingerprint,
             f"{jax.devices()[0].platform} {jax.devices()[0].device_kind}",
         )
-        return Hello(who, study.entry(opened, drawer))
+        return Hello(who, opening.entry(opened, drawer))
 
     def do(self, task: Task) -> Done | Fault:
         try:

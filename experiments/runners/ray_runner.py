@@ -25,11 +25,11 @@ from experiments import places, rundir
 from experiments.cli import line
 from experiments.runners import identity
 from experiments.runners.ray_actor import Actor, Fault, Hello
-from experiments.runners.tasks import Done, Task
+from jaxmon.rules.tasks import Done, Task
 from models import mesh
 
 if TYPE_CHECKING:
-    from experiments.study import Study
+    from experiments.opening import Study
 
 TRIES = 3  # workers that one task may end
 REACH_S = 10.0
@@ -311,7 +311,7 @@ def needs(devices: int, nodes: list[dict[str, float]]) -> tuple[dict[str, Any], 
 
 def _door(study: Study, terms: rundir.Terms) -> Callable[[Hello], str]:
     """Lets a worker in, or says why not: the first one's model and device are the run's, unless it has begun before."""
-    from experiments.study import log
+    from experiments.opening import log
 
     run = identity.Identity(identity.code(), identity.records(study.task.records, study.studied))
 

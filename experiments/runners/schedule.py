@@ -13,7 +13,7 @@ import heapq
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from experiments.runners.tasks import Done, Task, Work
+from jaxmon.rules.tasks import Done, Task, Work
 
 
 class Runner(Protocol):

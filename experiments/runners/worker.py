@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from experiments import draws, hosts, store
-from experiments.runners.tasks import Done, Task, Unit
 from jaxmon.arms import X1, arms
 from jaxmon.records import Record
+from jaxmon.rules.tasks import Done, Task, Unit
 
 if TYPE_CHECKING:
-    from experiments.study import Study
+    from experiments.opening import Study
 
 
 class Worker:
