@@ -35,10 +35,10 @@ def main(argv: list[str]) -> None:
         return
     if any(v is not None for v in (f.coordinator, f.processes, f.process)):
         raise ValueError("--coordinator, --processes and --process go with --runner=local")
-    from experiments.runners import ray_runner
+    from experiments.runners import ray_cluster
     from experiments.study import run
 
-    with ray_runner.cluster(f.ray_address, f.workers, f.worker_hosts or 1) as started:
+    with ray_cluster.cluster(f.ray_address, f.workers, f.worker_hosts or 1) as started:
         run(config, workdir, cli.terms(), started)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from experiments import opening, study
-from experiments.runners import identity, ray_runner, schedule
+from experiments.runners import identity, ray_cluster, schedule
 from experiments.runners.beside import beside
 from experiments.runners.local import Local
 from experiments.runners.stopping import on_sigterm
@@ -220,9 +220,9 @@ def test_a_worker_of_other_code_records_model_or_device_is_refused():
     ],
 )
 def test_what_a_worker_asks_of_the_cluster(devices, nodes, asked, count):
-    assert ray_runner.needs(devices, nodes) == (asked, count)
+    assert ray_cluster.needs(devices, nodes) == (asked, count)
 
 
 def test_a_mesh_that_no_node_holds():
-    with pytest.raises(ray_runner.RunnerError, match=r"a worker needs 16 GPUs .*, and no node has more than 8"):
-        ray_runner.needs(16, [{"CPU": 96, "GPU": 8}] * 3)
+    with pytest.raises(ray_cluster.RunnerError, match=r"a worker needs 16 GPUs .*, and no node has more than 8"):
+        ray_cluster.needs(16, [{"CPU": 96, "GPU": 8}] * 3)
