@@ -117,7 +117,8 @@ class Drawer:
     @property
     def tail(self) -> tuple[int, ...]:
         """Fewer and fewer slots for the last chains of an arm (`decode.sample`)."""
-        return tuple(dict.fromkeys(self.dealt(width) for width in halves(self.slots)))
+        dealt = dict.fromkeys(self.dealt(width) for width in halves(self.slots))
+        return tuple(width for width in dealt if width < self.slots)
 
     @functools.cached_property
     def token_bytes(self) -> int:

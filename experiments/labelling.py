@@ -56,13 +56,13 @@ def _table(schema: pa.Schema, judge: Judge, columns: list[list]) -> pa.Table:
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema)
 
 
-def load(path: Path, schema: pa.Schema, judge: Judge) -> pa.Table:
-    """A file of labels, which must be this judge's.
+def load(path: Path, schema: pa.Schema, judge: Judge, among: store.Files | None = None) -> pa.Table:
+    """A file of labels, which must be this judge's; `among` as for `store.load`.
 
     Raises:
       RunError: it is damaged, or another judge's or another rubric's.
     """
-    table = store.load(path, schema)
+    table = store.load(path, schema, among=among)
     found = set(zip(*(table.column(c).to_pylist() for c in ("judge", "rubric")), strict=True))
     if other := found - {(judge.name, judge.version)}:
         name, version = min(other)

@@ -6,6 +6,7 @@ Knows: stages, files, progress. Does not know: how a chain is drawn (draws.py) o
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections import Counter, defaultdict
@@ -130,8 +131,10 @@ def stored(
 
 def judge(study: Study) -> None:
     """Labels target answers of X = 1 in the estimation batch, and of X = 0 as controls: all attributes in one call."""
-    for record in tqdm(study.task.records, unit="record", desc="judging"):
-        judge_record(study, record)
+    records = study.task.records
+    absent = store.missing(path for r in records for path in (study.labels(r), study.controls(r)))
+    for i in tqdm(sorted({i // 2 for i in absent}), unit="record", desc="judging"):
+        judge_record(study, records[i])
 
 
 def judge_record(study: Study, record: Record) -> None:
@@ -164,6 +167,7 @@ def count(study: Study) -> Counter[str]:
     """
     rows, found = [], []
     ended: Counter[str] = Counter()
+    there = functools.cache(store.listing)  # a folder of labels or answers is listed once, not once per record
     for record in study.task.records:
         among = store.listing(rundir.chains(study.root, record.id))
         read = lambda name, record=record, among=among: stored(
@@ -173,15 +177,16 @@ def count(study: Study) -> Counter[str]:
             name: pa.concat_tables([COUNTED.empty_table(), *read(name)])
             for name in arms(record, study.studied[record.id])
         }
-        labels = labelling.load(study.labels(record), labelling.LABELS, study.judge)
-        answers = store.load(study.answers(record), draws.ANSWERS, makers=study.makers)
+        path, asked = study.labels(record), study.answers(record)
+        labels = labelling.load(path, labelling.LABELS, study.judge, there(path.parent))
+        answers = store.load(asked, draws.ANSWERS, makers=study.makers, among=there(asked.parent))
         letters = dict(zip(labels.column("chain").to_pylist(), labels.column("pattern").to_pylist(), strict=True))
         target = dict(zip(answers.column("arm").to_pylist(), answers.column("target").to_pylist(), strict=True))
         one = ends(drawn[X1], record.target, study.plan.n)
         hits = one.chain[one.hit & (one.batch == BATCHES.index("estimate"))].tolist()
         seen = chosen(hits, study.config["judge_most"], study.config["seed"], record.id, X1)
-        _belong(study.labels(record), letters.keys() == set(seen))
-        _belong(study.answers(record), target.keys() == drawn.keys())
+        _belong(path, letters.keys() == set(seen))
+        _belong(asked, target.keys() == drawn.keys())
         more, others = tally(record, drawn, letters, target, study.plan.n)
         rows += more
         found += others
@@ -265,12 +270,14 @@ def judge_checks(study: Study) -> Check:
     """What the judge's own labels say of it: controls, placebos, parse failures; and what they have cost."""
     labels: dict[str, Counter[str]] = defaultdict(Counter)
     controls: list[tuple[str, str]] = []
+    there = functools.cache(store.listing)
+    load = lambda path, schema: labelling.load(path, schema, study.judge, there(path.parent))
     for record in study.task.records:
-        found = labelling.load(study.labels(record), labelling.LABELS, study.judge)
+        found = load(study.labels(record), labelling.LABELS)
         for pattern in found.column("pattern").to_pylist():
             for name, letter in zip(sorted(study.studied[record.id]), pattern, strict=True):
                 labels[name][letter] += 1
-        found = labelling.load(study.controls(record), labelling.CONTROLS, study.judge)
+        found = load(study.controls(record), labelling.CONTROLS)
         controls += zip(found.column("attribute").to_pylist(), found.column("label").to_pylist(), strict=True)
     account = study.judge.account() if isinstance(study.judge, Accountable) else {}
     return checks(labels, controls, study.task.placebos, study.judge.name, study.judge.version, account)

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from experiments import draws, hosts, store
+from experiments.opening import Study
 from jaxmon.arms import X1, arms
 from jaxmon.records import Record
 from jaxmon.rules.tasks import Done, Task, Unit
-
-if TYPE_CHECKING:
-    from experiments.opening import Study
 
 
 class Worker:
