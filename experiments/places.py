@@ -55,7 +55,7 @@ def absolute(path: Path) -> str:
 
 def remote(path: Path) -> tuple[Any, str]:
     """The fsspec filesystem of a place that is not local, and the path within it."""
-    return path.fs, path.path  # type: ignore[attr-defined]
+    return path.fs, path.path  # type: ignore[attr-defined]  # a UPath, which `place` gives out as a Path
 
 
 def make(folder: Path) -> None:
